@@ -1,0 +1,1 @@
+"""Pure decisions: no clock, environment, randomness or I/O unless passed in."""

@@ -1,0 +1,64 @@
+"""Every Redis key of Fleetbeat: type, who writes it, when it goes. Everything here is rebuildable (docs/architecture.md).
+
+Celery's own keys (queues, ``unacked*``, ``_kombu*``, events) carry the same prefix through kombu's ``global_keyprefix``.
+"""
+
+from __future__ import annotations
+
+PREFIX = "fleetbeat:"
+
+#: zset app → ms since epoch (server clock) when beat shall ring it. Writers: beat, workers, ringers. Kept: members
+#: leave with the application.
+DUE = PREFIX + "due"
+#: hash app → period in ms. Writer: the catalog publisher. Kept like DUE.
+PERIODS = PREFIX + "periods"
+#: list, at most one element: pushed when a member of DUE became due earlier than beat knows; wakes its BLPOP. TTL 60 s.
+BELL = PREFIX + "bell"
+#: hash "Application/<name>" | "Cluster/<name>" → sealed JSON of the catalog document. Writer: the catalog publisher.
+CATALOG = PREFIX + "catalog"
+#: hash {at, error, digest}: when the catalog was last read, what was wrong with it, hash of what is in force. TTL: none.
+CATALOG_STATUS = PREFIX + "catalog:status"
+#: integer, source of every fence. Kept; after a flush it is raised above the cluster's own record (workers/apply.py).
+FENCE = PREFIX + "fence"
+#: zset beat id → ms of its last loop; `status` and `doctor` show the age. Members older than a day are dropped by beat.
+BEATS = PREFIX + "beats"
+
+
+def run(app: str) -> str:
+    """hash: the application's active run (clients/runs.py lists the fields). Writer: workers. TTL 7 days."""
+    return f"{PREFIX}run:{app}"
+
+
+def lock(app: str) -> str:
+    """string = token of the execution that may write for this application. TTL ``settings.lock.ttl``."""
+    return f"{PREFIX}lock:{app}"
+
+
+def state(app: str) -> str:
+    """hash: what is known of the application between runs (clients/runs.py). Writer: workers. Kept like DUE."""
+    return f"{PREFIX}state:{app}"
+
+
+def request(app: str) -> str:
+    """hash {id, by, reason, at}: a sync asked for and not yet begun. Writer: ringers. TTL 7 days."""
+    return f"{PREFIX}request:{app}"
+
+
+def results(run_id: str) -> str:
+    """hash ObjectId.key → JSON of ObjectResult, filled as objects are written. Writer: workers. TTL 7 days."""
+    return f"{PREFIX}results:{run_id}"
+
+
+def history(app: str) -> str:
+    """list, newest first, of JSON run summaries, cut to ``settings.history``. Writer: workers. Kept like DUE."""
+    return f"{PREFIX}history:{app}"
+
+
+def blob(digest: str) -> str:
+    """string: sealed, compressed content whose plain sha256 is ``digest``. TTL ``settings.blobs.ttl``, renewed on use."""
+    return f"{PREFIX}blob:{digest.removeprefix('sha256:')}"
+
+
+def resolved(source_key: str) -> str:
+    """string: digest a tag or range meant moments ago, shared by all applications of the source. TTL seconds."""
+    return f"{PREFIX}resolved:{source_key}"

@@ -1,0 +1,113 @@
+"""What the decisions and the steps need from the outside, as protocols. ``fleetbeat.clients`` fulfils them.
+
+Every method raises only ``fleetbeat.errors``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from fleetbeat.model import ApiResource, ApiSet, Body, Revision, Source
+
+Propagation = Literal["Foreground", "Background", "Orphan"]
+
+
+@dataclass(frozen=True)
+class Absent:
+    """The write must create: an object that exists in the meantime makes it a Conflict."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The write must find exactly this state of exactly this object, else Conflict."""
+
+    uid: str
+    resource_version: str
+
+
+Expect = Absent | Seen
+
+
+@dataclass(frozen=True)
+class Written:
+    """The server's answer to a write (or the dry-run of one)."""
+
+    body: Body
+    created: bool  #: 201: the object did not exist
+    audit_id: str  #: Audit-Id response header
+    warnings: tuple[str, ...] = ()  #: Warning response headers, text only
+
+
+class ClusterPort(Protocol):
+    """One API server, seen as one identity. Thread-safe.
+
+    Errors: ``ClusterUnavailable`` (connection, time-out, 429, 5xx), ``Unauthorized`` (401, 403), ``Conflict``
+    (409), ``Rejected`` (400, 404 on a write, 405, 409 AlreadyExists, 422, and the 500 "failed to create typed
+    patch"), ``NotYet`` (404 of a namespace or kind that may still come).
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def api_set(self, *, refresh: bool = False) -> ApiSet:
+        """Aggregated discovery, cached per process; two requests when it has to ask."""
+
+    def get(self, resource: ApiResource, namespace: str, name: str) -> Body | None:
+        """The object, None when there is none (or its namespace, or its kind)."""
+
+    def list(
+        self, resource: ApiResource, *, selector: str = "", namespace: str = "", metadata_only: bool = False
+    ) -> list[Body]:
+        """All pages. A list that broke off raises; it never comes back partial. A kind not served = []."""
+
+    def apply(
+        self,
+        resource: ApiResource,
+        body: Body,
+        *,
+        expect: Expect | None = None,
+        force: bool = False,
+        dry_run: bool = False,
+        manager: str = "fleetbeat",
+    ) -> Written:
+        """Server-side apply with strict field validation. ``expect`` None is for dry-runs only."""
+
+    def create(self, resource: ApiResource, body: Body) -> Written:
+        """POST; an existing object is a Conflict."""
+
+    def replace(self, resource: ApiResource, body: Body) -> Written:
+        """PUT with the body's resourceVersion; a moved or vanished object is a Conflict."""
+
+    def delete(
+        self,
+        resource: ApiResource,
+        namespace: str,
+        name: str,
+        *,
+        seen: Seen,
+        propagation: Propagation = "Background",
+    ) -> Written | None:
+        """DELETE with uid and resourceVersion as preconditions. None when it was gone already."""
+
+
+@dataclass(frozen=True)
+class Pulled:
+    """A verified bundle: its revision and the bytes of its one content layer (gzip tar), digest-checked."""
+
+    revision: Revision
+    layer: bytes
+    layer_digest: str  #: "sha256:<64 hex>" of ``layer``
+
+
+class SourcePort(Protocol):
+    """An OCI registry or an image layout on disk.
+
+    Errors: ``SourceUnavailable``, ``SourceThrottled``, ``SourceNotFound``, ``Unauthorized``, ``BundleError``.
+    """
+
+    def resolve(self, source: Source) -> Revision:
+        """The digest the source means now; annotations are not read. No request when pinned by digest."""
+
+    def pull(self, source: Source, revision: Revision) -> Pulled:
+        """Manifest and layer at ``revision.digest``, both verified; the result's revision has the annotations."""
