@@ -1,0 +1,28 @@
+-- An execution has done its step: write what it found out, name the next step, give the lock back.
+--   KEYS 1 run:<app> (hash)  2 lock:<app> (string)  3 due (zset)  4 bell (list)
+--   ARGV 1 app  2 run id  3 fence  4 token  5 next step  6 "queued" | "waiting"  7 ms until the lease or wake-up
+--        8 "1" when beat must be woken for it  9… field, value pairs
+--   reply "ok" | "lost" (another execution has taken over: nothing was written)
+-- Safe to repeat: the token of the last advance gets "ok" again.
+local record = redis.call('HMGET', KEYS[1], 'run', 'fence', 'last')
+if record[1] == ARGV[2] and record[3] == ARGV[4] then
+  return 'ok'
+end
+if record[1] ~= ARGV[2] or record[2] ~= ARGV[3] or redis.call('GET', KEYS[2]) ~= ARGV[4] then
+  return 'lost'
+end
+local t = redis.call('TIME')
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
+redis.call('HSET', KEYS[1], 'step', ARGV[5], 'state', ARGV[6], 'last', ARGV[4], 'queued', now, 'wake', now + ARGV[7],
+  'tries', 0, 'rung', 0)
+for i = 9, #ARGV, 2 do
+  redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1])
+end
+redis.call('DEL', KEYS[2])
+redis.call('ZADD', KEYS[3], now + ARGV[7], ARGV[1])
+if ARGV[8] == '1' then
+  redis.call('LPUSH', KEYS[4], ARGV[1])
+  redis.call('LTRIM', KEYS[4], 0, 0)
+  redis.call('PEXPIRE', KEYS[4], 60000)
+end
+return 'ok'

@@ -1,0 +1,44 @@
+-- End a run: history, what is known of the application, next look; the record and the lock go.
+--   KEYS 1 run:<app> (hash)  2 lock:<app> (string)  3 due (zset)  4 bell (list)  5 state:<app> (hash)
+--        6 history:<app> (list)  7 request:<app> (hash)  8 periods (hash)
+--   ARGV 1 app  2 run id  3 fence  4 token ("" = nobody works on it, e.g. superseded while waiting)
+--        5 ms until the next look, "slot" = the application's next regular one  6 history entry (JSON)  7 entries kept  8 "1": the entry replaces the newest one
+--        9… field, value pairs for the state
+--   reply "ok" | "again" (a request came in meanwhile: due at once) | "lost"
+-- Safe to repeat: a run already finished gets "ok".
+if redis.call('HGET', KEYS[5], 'last_run') == ARGV[2] then
+  return 'ok'
+end
+local record = redis.call('HMGET', KEYS[1], 'run', 'fence')
+local holder = redis.call('GET', KEYS[2])
+if record[1] ~= ARGV[2] or record[2] ~= ARGV[3] or (ARGV[4] == '' and holder) or (ARGV[4] ~= '' and holder ~= ARGV[4]) then
+  return 'lost'
+end
+if ARGV[8] == '1' and redis.call('LLEN', KEYS[6]) > 0 then
+  redis.call('LSET', KEYS[6], 0, ARGV[6])
+else
+  redis.call('LPUSH', KEYS[6], ARGV[6])
+  redis.call('LTRIM', KEYS[6], 0, ARGV[7] - 1)
+end
+redis.call('HSET', KEYS[5], 'last_run', ARGV[2])
+for i = 9, #ARGV, 2 do
+  redis.call('HSET', KEYS[5], ARGV[i], ARGV[i + 1])
+end
+local t = redis.call('TIME')
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
+local again = redis.call('EXISTS', KEYS[7]) == 1 or redis.call('HGET', KEYS[1], 'again') == '1'
+redis.call('DEL', KEYS[1], KEYS[2])
+local at = now
+if not again and ARGV[5] ~= 'slot' then
+  at = now + ARGV[5]
+elseif not again then
+  local period, offset = string.match(redis.call('HGET', KEYS[8], ARGV[1]) or '180000:0', '^(%d+):(%d+)$')
+  at = now - (now - offset) % period + period
+end
+redis.call('ZADD', KEYS[3], at, ARGV[1])
+if at - now < 1000 then
+  redis.call('LPUSH', KEYS[4], ARGV[1])
+  redis.call('LTRIM', KEYS[4], 0, 0)
+  redis.call('PEXPIRE', KEYS[4], 60000)
+end
+return again and 'again' or 'ok'

@@ -1,0 +1,35 @@
+-- Beat has rung an application whose run is under way: shall its step be published (again)?
+--   KEYS 1 run:<app> (hash)  2 lock:<app> (string)  3 due (zset)
+--   ARGV 1 app  2 lock TTL, ms  3 lease, ms
+--   reply {"publish", run, step, fence} | {"leave", why}
+-- A step is published when its wake-up has come, when its worker died (working, no lock), or when its message must be
+-- lost (queued for longer than the lease, which doubles each time: a long queue is not filled with copies).
+local record = redis.call('HMGET', KEYS[1], 'run', 'step', 'fence', 'state', 'queued', 'wake', 'rung')
+if not record[1] then
+  return {'leave', 'no run'}
+end
+local t = redis.call('TIME')
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
+local function due(at)
+  redis.call('ZADD', KEYS[3], at, ARGV[1])
+end
+local ttl = redis.call('PTTL', KEYS[2])
+if ttl > 0 then
+  due(now + ttl + 250)
+  return {'leave', 'working'}
+end
+local rung = tonumber(record[7] or '0')
+local lease = ARGV[3] * 2 ^ math.min(rung, 6)
+if record[4] == 'waiting' and now < tonumber(record[6]) then
+  due(record[6])
+  return {'leave', 'waiting'}
+elseif record[4] == 'queued' and now < tonumber(record[5]) + lease * 0.9 then
+  due(tonumber(record[5]) + lease)
+  return {'leave', 'queued'}
+end
+if record[4] == 'queued' then
+  rung = rung + 1
+end
+redis.call('HSET', KEYS[1], 'state', 'queued', 'queued', now, 'rung', rung)
+due(now + ARGV[3] * 2 ^ math.min(rung, 6))
+return {'publish', record[1], record[2], record[3]}

@@ -1,0 +1,225 @@
+"""The run record and its lock: who may do which step of which application, decided by Lua in one place.
+
+One application has at most one run. ``run:<app>`` holds it:
+
+=========  ==============================================================================================
+run        id, ``20261130T114512Z-3fa9c1``
+step       whose turn it is: pull, render, diff, apply:<n>, report
+state      queued (a message is out), working (an execution holds the lock), waiting (until ``wake``)
+fence      grows with every execution; a message must carry the present one
+queued     ms since epoch when the step was queued; ``wake``: when a waiting one goes on
+tries      executions of this step that began and never ended: a step that kills its worker is given up
+rung       how often a lost message was rung again
+last       token of the execution that advanced last
+next       a newer digest seen meanwhile: the run ends between two stages
+…          what the steps found out (``lifecycle.RunFields``)
+=========  ==============================================================================================
+
+A step is: ``begin`` (turn, lock, fence) → work, renewing the lock → ``advance`` or ``finish``, which check the fence
+again and let go. Whatever is lost in between, message or worker, the lease in the due set rings again.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fleetbeat import keys
+from fleetbeat.clients.store import Store, errors
+from fleetbeat.settings import Settings
+
+_RECORD_TTL = 7 * 86_400_000  # ms; a record older than a week belongs to an application nobody rings any more
+_REQUEST_TTL = 7 * 86_400_000
+
+#: Redis hash fields; keys are words, values are written as text
+Fields = Mapping[str, str | int | float]
+
+
+@dataclass(frozen=True)
+class Look:
+    """What Redis knows of an application, read in one round trip."""
+
+    run: dict[str, str]  #: the active run's record, empty when there is none
+    state: dict[str, str]  #: between runs: status, digest, inventory, … (``lifecycle.StateFields``)
+    request: dict[str, str]  #: a sync asked for and not begun
+
+
+@dataclass(frozen=True)
+class Turn:
+    """The right of one execution to do one step, until its lock ends."""
+
+    app: str
+    run: str
+    step: str
+    fence: int
+    token: str
+    record: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Not this message's turn: ``busy`` (another execution has it) or ``stale`` (it is over)."""
+
+    why: str
+
+
+class Runs:
+    """All changes of run records. Every method raises only StoreUnavailable."""
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._store = store
+        self._ttl = int(settings.lock.ttl * 1000)
+        self._lease = int(settings.beat.lease * 1000)
+        self._kept = settings.history
+
+    def look(self, app: str) -> Look:
+        with errors():
+            pipe = self._store.redis.pipeline(transaction=False)
+            for key in (keys.run(app), keys.state(app), keys.request(app)):
+                pipe.hgetall(key)
+            run, state, request = (_text(answer) for answer in pipe.execute())
+        return Look(run, state, request)
+
+    def start(self, app: str, run: str, fields: Fields, *, request: str = "") -> int | None:
+        """The first fence of a new run, or None when the application has another run already."""
+        reply = self._store.script(
+            "run_start",
+            [keys.run(app), keys.DUE, keys.FENCE, keys.request(app)],
+            [app, run, self._lease, _RECORD_TTL, request, *_pairs(fields)],
+        )
+        return int(reply[1]) if reply[0] == b"started" else None
+
+    def begin(self, app: str, run: str, step: str, fence: int, token: str) -> Turn | Refusal:
+        reply = self._store.script(
+            "run_begin",
+            [keys.run(app), keys.lock(app), keys.FENCE, keys.DUE],
+            [app, run, step, fence, token, self._ttl],
+        )
+        if reply[0] != b"go":
+            return Refusal(reply[0].decode())
+        pairs = [item.decode() for item in reply[2:]]
+        return Turn(app, run, step, int(reply[1]), token, dict(zip(pairs[::2], pairs[1::2], strict=True)))
+
+    def renew(self, turn: Turn) -> bool:
+        """False: the lock is gone, for good."""
+        return bool(self._store.script("lock_renew", [keys.lock(turn.app)], [turn.token, self._ttl]))
+
+    def advance(self, turn: Turn, step: str, fields: Fields) -> bool:
+        """The next step is due and its message about to be published. False: taken over, nothing written."""
+        return self._advance(turn, step, "queued", self._lease, False, fields)
+
+    def wait(self, turn: Turn, step: str, seconds: float, fields: Fields) -> bool:
+        """Stop here; beat rings ``step`` in so many seconds. False: taken over, nothing written."""
+        return self._advance(turn, step, "waiting", int(seconds * 1000), True, fields)
+
+    def _advance(self, turn: Turn, step: str, state: str, ms: int, bell: bool, fields: Fields) -> bool:
+        reply = self._store.script(
+            "run_advance",
+            [keys.run(turn.app), keys.lock(turn.app), keys.DUE, keys.BELL],
+            [turn.app, turn.run, turn.fence, turn.token, step, state, ms, int(bell), *_pairs(fields)],
+        )
+        return bool(reply == b"ok")
+
+    def finish(
+        self, turn: Turn, *, entry: str, state: Fields, next_look: float | None, replace_newest: bool = False
+    ) -> str:
+        """End the run: "ok", "again" (asked for meanwhile, due at once) or "lost".
+
+        ``next_look``: seconds from now, None = the application's next regular slot. A ``turn`` with an empty token
+        ends a run that nobody works on.
+        """
+        app = turn.app
+        names = [keys.run(app), keys.lock(app), keys.DUE, keys.BELL, keys.state(app), keys.history(app)]
+        reply = self._store.script(
+            "run_finish",
+            [*names, keys.request(app), keys.PERIODS],
+            [
+                app,
+                turn.run,
+                turn.fence,
+                turn.token,
+                "slot" if next_look is None else int(next_look * 1000),
+                entry,
+                self._kept,
+                int(replace_newest),
+                *_pairs(state),
+            ],
+        )
+        return str(reply.decode())
+
+    def resume(self, app: str) -> tuple[str, str, int] | str:
+        """(run, step, fence) to publish, or why there is nothing to publish."""
+        reply = self._store.script(
+            "run_resume", [keys.run(app), keys.lock(app), keys.DUE], [app, self._ttl, self._lease]
+        )
+        if reply[0] == b"publish":
+            return reply[1].decode(), reply[2].decode(), int(reply[3])
+        return str(reply[1].decode())
+
+    def request(self, app: str, request: str, *, by: str, reason: str) -> str | None:
+        """Ask for a sync and claim the application: the caller publishes ``fleetbeat.reconcile``.
+
+        Returns the id of a run under way or "", None when the catalog has no such application.
+        """
+        reply = self._store.script(
+            "run_request",
+            [keys.request(app), keys.run(app), keys.DUE, keys.PERIODS],
+            [app, request, by, reason, self._lease, _REQUEST_TTL],
+        )
+        return None if reply[0] == b"unknown" else str(reply[1].decode())
+
+    def note(self, app: str, run: str, fields: Fields) -> None:
+        """Add to a record without taking a turn (a newer digest seen); gone when the run is not there any more."""
+        with errors():
+            if self._store.redis.hget(keys.run(app), "run") == run.encode():
+                self._store.redis.hset(keys.run(app), mapping=_mapping(fields))
+
+    def remember(self, app: str, fields: Fields) -> None:
+        """Write what was found out between runs."""
+        with errors():
+            self._store.redis.hset(keys.state(app), mapping=_mapping(fields))
+
+    def raise_fence(self, seen: int) -> None:
+        """After a flush: no fence below one that a cluster has seen."""
+        self._store.script("fence_raise", [keys.FENCE], [seen])
+
+    def record(self, run: str, results: Mapping[str, str]) -> None:
+        """Keep results of single objects (key → JSON) as they come, so that a killed wave is not told twice."""
+        if not results:
+            return
+        with errors():
+            pipe = self._store.redis.pipeline(transaction=False)
+            pipe.hset(keys.results(run), mapping=_mapping(results))
+            pipe.pexpire(keys.results(run), _RECORD_TTL)
+            pipe.execute()
+
+    def results(self, run: str) -> dict[str, str]:
+        with errors():
+            return _text(self._store.redis.hgetall(keys.results(run)))
+
+    def history(self, app: str) -> list[str]:
+        """Newest first, JSON texts."""
+        with errors():
+            entries: Any = self._store.redis.lrange(keys.history(app), 0, -1)
+        return [entry.decode() for entry in entries]
+
+
+def new_run_id(now: float | None = None) -> str:
+    """Sorts by time and can be read aloud: ``20261130T114512Z-3fa9c1``."""
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
+    return f"{stamp}-{secrets.token_hex(3)}"
+
+
+def _pairs(fields: Fields) -> list[str]:
+    return [str(part) for pair in fields.items() for part in pair]
+
+
+def _mapping(fields: Fields) -> Any:
+    return dict(fields)  # Any: redis-py types the mapping invariantly
+
+
+def _text(answer: Mapping[bytes, bytes] | Any) -> dict[str, str]:
+    return {key.decode(): value.decode() for key, value in answer.items()}

@@ -1,0 +1,141 @@
+"""A plan: what one sync will write, in which order, decided on which state of which object.
+
+It travels between steps as JSON in a sealed blob, so it holds no manifest: a change names its manifest by position.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import orjson
+
+from fleetbeat.decisions.changes import Fingerprint
+from fleetbeat.model import Manifest, ObjectId, ObjectResult, Origin
+from fleetbeat.ports import Seen
+
+
+@dataclass(frozen=True)
+class Change:
+    """One object to create or configure."""
+
+    id: ObjectId
+    index: int  #: position of its manifest in the rendered list
+    wave: int
+    seen: Seen | None  #: the state it was decided on; None = it was absent
+    reason: str = ""  #: what differs, in words
+    managers: tuple[str, ...] = ()  #: who had changed it, where the API server recorded it
+
+
+@dataclass(frozen=True)
+class Removal:
+    """One object of ours that the bundle no longer has."""
+
+    id: ObjectId
+    seen: Seen
+    wave: int
+
+
+@dataclass(frozen=True)
+class StagePlan:
+    """What is written before the next health gate. Tiers one after another, the members of a tier in parallel."""
+
+    wave: int
+    part: Literal["prerequisites", "objects", "prune"]
+    tiers: tuple[tuple[ObjectId, ...], ...]
+    #: unchanged objects that were not healthy when last seen: the wave waits for them too
+    unsettled: tuple[ObjectId, ...] = ()
+
+    @property
+    def title(self) -> str:
+        return "prune" if self.part == "prune" else f"wave {self.wave}" + (
+            " prerequisites" if self.part == "prerequisites" else ""
+        )
+
+
+class Known(NamedTuple):
+    """What is remembered of an object after a sync: enough to tell without a request that nothing moved."""
+
+    hash: str  #: digest of the manifest as rendered
+    fingerprint: Fingerprint
+    health: str  #: HealthStatus when last seen
+
+
+@dataclass(frozen=True)
+class Plan:
+    changes: tuple[Change, ...] = ()
+    removals: tuple[Removal, ...] = ()
+    stages: tuple[StagePlan, ...] = ()
+    settled: tuple[ObjectResult, ...] = ()  #: decided without a write: unchanged, kept, skipped, failed
+    known: dict[ObjectId, Known] = field(default_factory=dict)  #: of the settled objects
+    create_namespace: str = ""  #: the destination namespace, when it is to be made without being owned
+    refusal: str = ""  #: why something was left undone as a whole, e.g. nothing pruned
+
+    @property
+    def failed(self) -> tuple[ObjectResult, ...]:
+        return tuple(result for result in self.settled if result.outcome == "failed")
+
+    def to_json(self) -> bytes:
+        return orjson.dumps(
+            {
+                "changes": [[c.id.key, c.index, c.wave, _seen(c.seen), c.reason, c.managers] for c in self.changes],
+                "removals": [[r.id.key, _seen(r.seen), r.wave] for r in self.removals],
+                "stages": [
+                    [s.wave, s.part, [[i.key for i in tier] for tier in s.tiers], [i.key for i in s.unsettled]]
+                    for s in self.stages
+                ],
+                "settled": [result.to_json() for result in self.settled],
+                "known": known_to_json(self.known),
+                "createNamespace": self.create_namespace,
+                "refusal": self.refusal,
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: bytes) -> Plan:
+        data = orjson.loads(text)
+        of = ObjectId.from_key
+        return cls(
+            changes=tuple(
+                Change(of(key), index, wave, Seen(*seen) if seen else None, reason, tuple(managers))
+                for key, index, wave, seen, reason, managers in data["changes"]
+            ),
+            removals=tuple(Removal(of(key), Seen(*seen), wave) for key, seen, wave in data["removals"]),
+            stages=tuple(
+                StagePlan(wave, part, tuple(tuple(of(k) for k in tier) for tier in tiers), tuple(of(k) for k in rest))
+                for wave, part, tiers, rest in data["stages"]
+            ),
+            settled=tuple(ObjectResult.from_json(result) for result in data["settled"]),
+            known=known_from_json(data["known"]),
+            create_namespace=data["createNamespace"],
+            refusal=data["refusal"],
+        )
+
+
+def known_to_json(known: dict[ObjectId, Known]) -> dict[str, Any]:
+    return {key.key: [entry.hash, list(entry.fingerprint), entry.health] for key, entry in known.items()}
+
+
+def known_from_json(data: dict[str, Any]) -> dict[ObjectId, Known]:
+    return {
+        ObjectId.from_key(key): Known(digest, Fingerprint(*mark), health)
+        for key, (digest, mark, health) in data.items()
+    }
+
+
+def manifests_to_json(manifests: list[Manifest] | tuple[Manifest, ...]) -> bytes:
+    """The rendered list, as the blob between render and apply."""
+    return orjson.dumps(
+        [[m.id.key, m.version, m.body, [m.origin.file, m.origin.document, m.origin.line]] for m in manifests]
+    )
+
+
+def manifests_from_json(text: bytes) -> list[Manifest]:
+    return [
+        Manifest(ObjectId.from_key(key), version, body, Origin(*origin))
+        for key, version, body, origin in orjson.loads(text)
+    ]
+
+
+def _seen(seen: Seen | None) -> list[str] | None:
+    return [seen.uid, seen.resource_version] if seen else None
