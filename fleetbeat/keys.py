@@ -10,13 +10,14 @@ PREFIX = "fleetbeat:"
 #: zset app → ms since epoch (server clock) when beat shall ring it. Writers: beat, workers, ringers. Kept: members
 #: leave with the application.
 DUE = PREFIX + "due"
-#: hash app → period in ms. Writer: the catalog publisher. Kept like DUE.
+#: hash app → "period:offset" in ms: a slot is every t with t ≡ offset (mod period). Writer: beat. Kept like DUE.
 PERIODS = PREFIX + "periods"
 #: list, at most one element: pushed when a member of DUE became due earlier than beat knows; wakes its BLPOP. TTL 60 s.
 BELL = PREFIX + "bell"
 #: hash "Application/<name>" | "Cluster/<name>" → sealed JSON of the catalog document. Writer: the catalog publisher.
 CATALOG = PREFIX + "catalog"
-#: hash {at, error, digest}: when the catalog was last read, what was wrong with it, hash of what is in force. TTL: none.
+#: hash: at (ms, when the catalog was last published or found broken), error (what was wrong with it), digest (keyed, of
+#: what is in force), entries and published (how many, since when in ms), periods (digest of PERIODS). Writer: beat. Kept.
 CATALOG_STATUS = PREFIX + "catalog:status"
 #: integer, source of every fence. Kept; after a flush it is raised above the cluster's own record (workers/apply.py).
 FENCE = PREFIX + "fence"

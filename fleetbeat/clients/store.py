@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import hmac
 import importlib.resources
 import os
 from collections.abc import Iterator, Sequence
@@ -43,6 +44,7 @@ class Store:
             health_check_interval=10,
         )
         self._seal = AESGCM(key)
+        self._fingerprint_key = hmac.digest(key, b"fleetbeat fingerprint", "sha256")
         self._scripts: dict[str, Any] = {}
 
     @classmethod
@@ -71,6 +73,10 @@ class Store:
                 f"{context} in Redis was sealed with another FLEETBEAT_KEY, or was altered. "
                 "Give every process the same key; entries of an old key may be deleted, they are rebuilt."
             ) from None
+
+    def fingerprint(self, content: bytes) -> str:
+        """64 hex digits that tell whether content changed; without the key nothing can be guessed from them."""
+        return hmac.digest(self._fingerprint_key, content, "sha256").hex()
 
 
 @functools.cache
