@@ -3,12 +3,14 @@
 //
 //	fleetbeat-local etcd | kube-apiserver | kube-controller-manager | kube-scheduler | kwok | registry  FLAGS…
 //	fleetbeat-local kwok-stages      prints the stages kwok needs to play kubelets (node and pod life cycle)
+//	fleetbeat-local htpasswd USER    reads a password from stdin and prints the line the registry's basic auth wants
 //
 // fleetbeat/local/cluster.py starts them with the right flags; nothing here is meant for production.
 package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	_ "time/tzdata" // CronJobs with a time zone
@@ -21,6 +23,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.etcd.io/etcd/server/v3/etcdmain"
+	"golang.org/x/crypto/bcrypt"
 	"k8s.io/component-base/cli"
 	_ "k8s.io/component-base/logs/json/register"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
@@ -45,12 +48,13 @@ var components = map[string]func() int{
 	"kube-scheduler":          func() int { return runKubernetes(scheduler.NewSchedulerCommand()) },
 	"kwok":                    runKwok,
 	"kwok-stages":             printKwokStages,
+	"htpasswd":                printHtpasswd,
 	"registry":                runRegistry,
 }
 
 func main() {
 	if len(os.Args) < 2 || components[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: fleetbeat-local etcd|kube-apiserver|kube-controller-manager|kube-scheduler|kwok|kwok-stages|registry [flags]")
+		fmt.Fprintln(os.Stderr, "usage: fleetbeat-local etcd|kube-apiserver|kube-controller-manager|kube-scheduler|kwok|kwok-stages|registry|htpasswd [flags]")
 		os.Exit(2)
 	}
 	run := components[os.Args[1]]
@@ -108,5 +112,26 @@ func printKwokStages() int {
 		podfast.DefaultPodComplete,
 		podfast.DefaultPodDelete,
 	}, "\n---\n"))
+	return 0
+}
+
+// printHtpasswd is here because the registry takes bcrypt only, and Python's standard library has none. The lowest
+// cost is right for throw-away passwords: every request of a test pays it.
+func printHtpasswd() int {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: fleetbeat-local htpasswd USER < password")
+		return 2
+	}
+	password, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "htpasswd:", err)
+		return 1
+	}
+	hash, err := bcrypt.GenerateFromPassword(password, bcrypt.MinCost)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "htpasswd:", err)
+		return 1
+	}
+	fmt.Printf("%s:%s\n", os.Args[1], hash)
 	return 0
 }
