@@ -1,0 +1,293 @@
+"""The kinds of the catalog: one document → Application or Cluster. Every field is told of in docs/catalog.md.
+
+Used when a directory is loaded, and again by workers on what they read back from Redis.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from fleetbeat.catalog_fields import Fields, Problems, did_you_mean, kind_of, shown
+from fleetbeat.model import Application, Cluster, Destination, RegistryAuth, Retry, Source, SyncPolicy
+
+API_VERSION = "fleetbeat.dev/v1alpha1"
+KINDS = ("Application", "Cluster")
+KINDS_LATER = ("Project", "Fleet")
+
+SECOND, MINUTE, HOUR = 1.0, 60.0, 3600.0
+
+# A name becomes part of Redis keys, User-Agents and object names in clusters; this form is safe in all of them.
+_LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
+_NAME = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(?:\.{_LABEL})*")
+_NAME_FORM = "lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit, at most 253"
+_NAMESPACE = re.compile(_LABEL)
+_NAMESPACE_FORM = "a namespace: lower-case letters, digits and '-', at most 63"
+
+# Distribution's reference grammar; the host is required, so that nothing is pulled from a default registry by mistake.
+_HOST = r"(?:localhost|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+|[A-Za-z0-9-]+(?=:)|\[[0-9A-Fa-f:]+\])(?::[0-9]{1,5})?"
+_REPOSITORY = re.compile(rf"{_HOST}(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)+")
+_REPOSITORY_EXAMPLE = "registry.example.com/shop/manifests"
+_TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,127}")  # '+' as in semver; a registry has '_' in its place
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_SERVER = re.compile(r"https://(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/-]*)?")
+
+_LATER_APPLICATION = ("dependsOn", "ignoreDifferences", "deletionPolicy", "suspend", "adopt", "health", "syncWindows")
+_LATER_SYNC = ("windows", "conflicts")
+_ARGO_CD_SPEC = {"syncPolicy": "spec.sync", "sources": "spec.source, and only one"}
+_ARGO_CD_SYNC = {"automated": "spec.sync.selfHeal and spec.sync.prune", "syncOptions": "spec.sync.options"}
+_ARGO_CD_SOURCE = {"repoURL": "spec.source.oci", "targetRevision": "spec.source.tag, semver or digest"}
+_ARGO_CD_DESTINATION = {
+    "name": "spec.destination.cluster",
+    "server": "spec.destination.cluster, the name of a Cluster in this catalog",
+}
+_OPTIONS_LATER = (
+    *("Prune", "Delete", "PruneLast", "PrunePropagationPolicy", "Validate", "SkipDryRunOnMissingResource"),
+    *("ApplyOutOfSyncOnly", "Replace", "Force", "ServerSideApply", "ClientSideApplyMigration"),
+    *("FailOnSharedResource", "RespectIgnoreDifferences"),
+)
+
+
+def name_of(document: Mapping[str, Any]) -> str:
+    """``metadata.name`` when it is a valid one, else ""."""
+    metadata = document.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    return name if isinstance(name, str) and _NAME.fullmatch(name) else ""
+
+
+def is_layout(oci: str) -> bool:
+    """Is this source the path of an OCI image layout on disk (else it is a repository)?"""
+    return oci.startswith(("/", ".", "oci-layout:"))
+
+
+def parse_application(document: Mapping[str, Any], where: str) -> Application:
+    """One ``kind: Application`` document.
+
+    ``where`` begins every sentence, e.g. ``apps/shop.yaml, document 2 (line 14)``. Raises CatalogError with every
+    problem. Whether the destination's cluster exists is not known here.
+    """
+    problems, top = _open(document, where, "Application")
+    name, labels, annotations = _metadata(top)
+    spec = top.section("spec", required="it says what to sync and where to")
+    top.close()
+    project = spec.text("project", "default")
+    if project != "default":
+        # A project restricts; ignoring the word would grant what it was meant to forbid.
+        spec.problem("project", "projects are not supported by this version. Remove the line")
+    source = _source(spec.section("source", required=f"it names the bundle, e.g. {{oci: {_REPOSITORY_EXAMPLE}}}"))
+    destination = _destination(spec.section("destination", required="it names the cluster, e.g. {cluster: prod}"))
+    sync = _sync(spec.section("sync"))
+    spec.close(later=_LATER_APPLICATION, elsewhere=_ARGO_CD_SPEC)
+    problems.check()
+    return Application(name, source, destination, sync, project, labels, annotations)
+
+
+def parse_cluster(document: Mapping[str, Any], where: str) -> Cluster:
+    """One ``kind: Cluster`` document; ``where`` as in ``parse_application``. Raises CatalogError with every problem."""
+    problems, top = _open(document, where, "Cluster")
+    name, labels, _annotations = _metadata(top)
+    spec = top.section("spec", required="it says how to reach the cluster: server, inCluster or context")
+    top.close()
+    cluster = Cluster(
+        name=name,
+        server=_server(spec),
+        ca=spec.credential("ca", pem=True),
+        token=spec.credential("token"),
+        client_certificate=spec.credential("clientCertificate", pem=True),
+        client_key=spec.credential("clientKey", pem=True),
+        insecure_skip_tls_verify=spec.flag("insecureSkipTLSVerify", False),
+        tls_server_name=spec.text("tlsServerName"),
+        in_cluster=spec.flag("inCluster", False),
+        kubeconfig=spec.text("kubeconfig"),
+        context=spec.text("context"),
+        labels=labels,
+    )
+    if spec.given:
+        _one_way_in(spec, cluster)
+    spec.close()
+    problems.check()
+    return cluster
+
+
+def _open(document: Mapping[str, Any], where: str, kind: str) -> tuple[Problems, Fields]:
+    name = name_of(document)
+    problems = Problems(f"{where}, {kind} {name}" if name else f"{where}, {kind}")
+    top = Fields(document, "", problems)
+    version = top.text("apiVersion", required=f"must be {API_VERSION}")
+    if version not in ("", API_VERSION):
+        top.problem("apiVersion", f"must be {API_VERSION}, not {shown(version)}")
+    if top.text("kind", required=f"must be {kind}") not in ("", kind):
+        top.problem("kind", f"must be {kind} here")
+    return problems, top
+
+
+def _metadata(top: Fields) -> tuple[str, dict[str, str], dict[str, str]]:
+    metadata = top.section("metadata", required="it holds the name")
+    name = metadata.text("name", required="every document has a name", pattern=_NAME, form=_NAME_FORM)
+    labels, annotations = metadata.texts("labels"), metadata.texts("annotations")
+    metadata.close(later=("namespace", "finalizers"))
+    return name, labels, annotations
+
+
+def _source(fields: Fields) -> Source:
+    source = Source(
+        oci=_oci(fields),
+        tag=fields.text("tag", pattern=_TAG, form="a tag: letters, digits, '.', '_' and '-', at most 128") or None,
+        digest=fields.text("digest", pattern=_DIGEST, form="sha256: and 64 hex digits in lower case") or None,
+        semver=fields.text("semver") or None,
+        path=_folder(fields),
+        plain_http=fields.flag("plainHTTP", False),
+        ca=fields.credential("ca", pem=True),
+        insecure_skip_tls_verify=fields.flag("insecureSkipTLSVerify", False),
+        auth=_registry_auth(fields.section("auth")),
+    )
+    if source.ca and (source.plain_http or source.insecure_skip_tls_verify):
+        fields.problem("ca", "is useless with plainHTTP or insecureSkipTLSVerify. Remove one of them")
+    fields.close(elsewhere=_ARGO_CD_SOURCE)
+    return source
+
+
+def _oci(fields: Fields) -> str:
+    """A repository without scheme, or the path of a layout. A value that is refused may hold a password: not shown."""
+    text = fields.text("oci", required=f"it names the bundle's repository, e.g. {_REPOSITORY_EXAMPLE}")
+    repository = text.removeprefix("oci://")
+    if not text or is_layout(text) or _REPOSITORY.fullmatch(repository):
+        return repository
+    if re.search(r"@sha256:[0-9a-f]*\Z", repository):
+        why = "ends with a digest. Write that under digest"
+    elif "@" in repository:
+        why = "holds credentials. Remove them and use auth: {username: …, password: {file|env|inline: …}}"
+    elif "://" in repository:
+        why = f"must be a repository such as {_REPOSITORY_EXAMPLE}, without http:// (plainHTTP: true says that)"
+    elif _REPOSITORY.fullmatch(repository.rpartition(":")[0]):
+        why = "ends with a tag. Write that under tag"
+    else:
+        why = (
+            f"must be a repository with its registry's host, such as {_REPOSITORY_EXAMPLE} (path in lower case), "
+            "or the path of an OCI image layout, beginning with / or ./"
+        )
+    fields.problem("oci", why)
+    return ""
+
+
+def _folder(fields: Fields) -> str:
+    """A folder inside the bundle, without "." and doubled "/". It never leads out (field case l5)."""
+    text = fields.text("path")
+    parts = [part for part in text.split("/") if part not in ("", ".")]
+    if text.startswith("/") or ".." in parts or "\\" in text:
+        fields.problem("path", 'must be a folder inside the bundle: relative, with "/", without ".."')
+        return ""
+    return "/".join(parts)
+
+
+def _registry_auth(fields: Fields) -> RegistryAuth:
+    auth = RegistryAuth(fields.text("username"), fields.credential("password"), fields.credential("token"))
+    if fields.has("token") and (fields.has("username") or fields.has("password")):
+        fields.problem("token", "is given beside username or password. Give one of the two ways to log in")
+    elif fields.has("username") != fields.has("password"):
+        fields.problem("username", "username and password go together; one of them is missing")
+    fields.close()
+    return auth
+
+
+def _destination(fields: Fields) -> Destination:
+    destination = Destination(
+        cluster=fields.text("cluster", required="the name of a Cluster in this catalog"),
+        namespace=fields.text("namespace", pattern=_NAMESPACE, form=_NAMESPACE_FORM),
+    )
+    fields.close(elsewhere=_ARGO_CD_DESTINATION)
+    return destination
+
+
+def _sync(fields: Fields) -> SyncPolicy:
+    usual = SyncPolicy()
+    policy = SyncPolicy(
+        interval=fields.seconds("interval", usual.interval, SECOND, 24 * HOUR),
+        self_heal=fields.flag("selfHeal", usual.self_heal),
+        prune=fields.flag("prune", usual.prune),
+        allow_empty=fields.flag("allowEmpty", usual.allow_empty),
+        timeout=fields.seconds("timeout", usual.timeout, SECOND, 24 * HOUR),
+        create_namespace=_options(fields).get("CreateNamespace", "false") == "true",
+        retry=_retry(fields.section("retry")),
+    )
+    fields.close(later=_LATER_SYNC, elsewhere=_ARGO_CD_SYNC)
+    return policy
+
+
+def _retry(fields: Fields) -> Retry:
+    # The bounds keep duration × factor^limit far below the largest float.
+    usual = Retry()
+    limit = int(fields.number("limit", usual.limit, 0, 100, whole=True))
+    backoff = fields.section("backoff")
+    longest = backoff.seconds("maxDuration", usual.max_duration, 0.1, 24 * HOUR)
+    retry = Retry(
+        limit=limit,
+        duration=backoff.seconds("duration", min(usual.duration, longest), 0.1, 24 * HOUR),
+        factor=float(backoff.number("factor", usual.factor, 1, 100)),
+        max_duration=longest,
+    )
+    if retry.duration > longest:
+        backoff.problem("duration", "must not be longer than maxDuration")
+    backoff.close()
+    fields.close()
+    return retry
+
+
+def _options(fields: Fields) -> dict[str, str]:
+    """Argo CD's sync options by name; matched exactly and with case, as there."""
+    found: dict[str, str] = {}
+    for number, option in enumerate(fields.items("options")):
+        at = f"options[{number}]"
+        if not isinstance(option, str):
+            fields.problem(at, f"must be text such as CreateNamespace=true, not {kind_of(option)}")
+            continue
+        name, _, value = option.partition("=")
+        if name in _OPTIONS_LATER:
+            fields.problem(at, f"{name} is not supported by this version")
+        elif name != "CreateNamespace":
+            near = did_you_mean(name, ("CreateNamespace", *_OPTIONS_LATER))
+            fields.problem(at, f"unknown option {shown(name)}.{near or ' Known here: CreateNamespace=true|false'}")
+        elif value not in ("true", "false"):
+            fields.problem(at, f"must be CreateNamespace=true or CreateNamespace=false, not {shown(option)}")
+        elif found.setdefault(name, value) != value:
+            fields.problem(at, "says the opposite of an option before it")
+    return found
+
+
+def _server(fields: Fields) -> str:
+    text = fields.text("server")
+    if not text or _SERVER.fullmatch(text):
+        return text
+    if "@" in text:
+        fields.problem("server", "holds credentials. Remove them and use token or clientCertificate with clientKey")
+    elif text.startswith("http://"):
+        fields.problem("server", "must begin with https://: credentials are not sent in clear")
+    else:
+        fields.problem("server", "must be the API server's URL, such as https://prod.example.com:6443")
+    return ""
+
+
+def _one_way_in(fields: Fields, cluster: Cluster) -> None:
+    """Exactly one of server, inCluster, context, and only what belongs to it."""
+    ways = [name for name in ("server", "inCluster", "context") if fields.has(name)]
+    if fields.has("inCluster") and not cluster.in_cluster:
+        ways.remove("inCluster")
+    if len(ways) != 1:
+        named = f"not {' and '.join(ways)}" if ways else "it has none of them"
+        fields.problem("server", f"a cluster has exactly one of server, inCluster: true, context; {named}")
+        return
+    for_server = ("ca", "token", "clientCertificate", "clientKey", "insecureSkipTLSVerify", "tlsServerName")
+    if ways != ["server"]:
+        for name in filter(fields.has, for_server):
+            fields.problem(name, f"goes with server, not with {ways[0]}, which brings its own")
+    if ways != ["context"] and fields.has("kubeconfig"):
+        fields.problem("kubeconfig", "goes with context, which names one of its entries")
+    if ways != ["server"]:
+        return
+    if fields.has("clientCertificate") != fields.has("clientKey"):
+        fields.problem("clientCertificate", "clientCertificate and clientKey go together; one of them is missing")
+    elif not fields.has("token") and not fields.has("clientCertificate"):
+        fields.problem("token", "a server needs token, or clientCertificate with clientKey")
+    if fields.has("ca") and cluster.insecure_skip_tls_verify:
+        fields.problem("ca", "is useless with insecureSkipTLSVerify: true. Remove one of them")
