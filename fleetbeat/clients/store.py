@@ -68,7 +68,7 @@ class Store:
         """Raises ConfigurationError when it was sealed with another key, or altered, or for another context."""
         try:
             return self._seal.decrypt(sealed[:_NONCE], sealed[_NONCE:], context.encode())
-        except InvalidTag:
+        except (InvalidTag, ValueError):  # ValueError: too short to hold a nonce
             raise ConfigurationError(
                 f"{context} in Redis was sealed with another FLEETBEAT_KEY, or was altered. "
                 "Give every process the same key; entries of an old key may be deleted, they are rebuilt."
