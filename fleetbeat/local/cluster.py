@@ -86,9 +86,14 @@ class Cluster:
         self.audit_log = self.folder / "audit.log"
         self._api = Api(self.server, self.ca_pem, self.admin_token)
         self._etcd_port = free_port()
-        self._etcd = Process("etcd", self._etcd_command(fsync=fsync), log=self.folder / "etcd.log")
+        self._etcd = Process(
+            "etcd", self._etcd_command(fsync=fsync), log=self.folder / "etcd.log", port=self._etcd_port
+        )
         self._apiserver = Process(
-            "kube-apiserver", self._apiserver_command(controllers, api_flags), log=self.folder / "apiserver.log"
+            "kube-apiserver",
+            self._apiserver_command(controllers, api_flags),
+            log=self.folder / "apiserver.log",
+            port=self.port,
         )
         self._controllers = self._make_controllers() if controllers else None
 
@@ -141,10 +146,14 @@ class Cluster:
         self.stop()
 
     @property
+    def alive(self) -> bool:
+        """True while every process runs."""
+        return all(process.alive for process in self._processes)
+
+    @property
     def pids(self) -> list[int]:
         """Of every process that runs, the API server first."""
-        processes = [self._apiserver, self._etcd, *(self._controllers.processes if self._controllers else [])]
-        return [process.pid for process in processes if process.pid is not None]
+        return [process.pid for process in self._processes if process.pid is not None]
 
     def request(
         self,
@@ -179,6 +188,10 @@ class Cluster:
             log.seek(since)
             lines = log.read().splitlines(keepends=True)
         return [json.loads(line) for line in lines if line.endswith(b"\n")]  # the last one may be half written
+
+    @property
+    def _processes(self) -> list[Process]:
+        return [self._apiserver, self._etcd, *(self._controllers.processes if self._controllers else [])]
 
     def _make_controllers(self) -> Controllers:
         login = kubeconfig.write(

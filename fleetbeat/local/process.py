@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -56,22 +57,31 @@ class Process:
         log: Path,
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
+        port: int | None = None,
     ) -> None:
-        """``name`` is for messages. ``env`` is added to ours. ``log`` gets stdout and stderr, appended."""
+        """``name`` is for messages. ``env`` is added to ours. ``log`` gets stdout and stderr, appended.
+
+        ``port``: where it will listen on 127.0.0.1; must be free at ``start``, or its owner would be taken for ready.
+        """
         self.name = name
         self.log = log
         self._command = [str(word) for word in command]
         self._env = dict(env or {})
         self._cwd = cwd
+        self._port = port
         self._child: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it; again after it ended. Raises LocalError when the program cannot be run."""
+        """Start it; again after it ended. Raises LocalError: no such program, port taken."""
         if self.alive:
             return
         command = self._command
+        if shutil.which(command[0]) is None:
+            raise LocalError(f"{self.name} cannot be started: there is no program {command[0]}.")
         if sys.platform == "linux":
             command = [sys.executable, "-I", "-S", "-c", _TIE_TO_PARENT, str(os.getpid()), *command]
+        if self._port is not None and listens(self._port):
+            raise LocalError(f"{self.name} cannot be started: port {self._port} on 127.0.0.1 is already in use.")
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
             try:

@@ -39,7 +39,7 @@ class RedisServer:
         config = self.folder / "redis.conf"
         config.touch(mode=0o600)  # the password belongs in a file, not on a command line that `ps` shows
         config.write_text(self._config(fsync))
-        self._process = Process("Redis", [self._program, config], log=self.folder / "redis.log")
+        self._process = Process("Redis", [self._program, config], log=self.folder / "redis.log", port=self.port)
 
     @property
     def url(self) -> str:

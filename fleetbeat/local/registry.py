@@ -60,13 +60,21 @@ class Registry:
         # OTEL: since 3.0 the registry tries to send traces to localhost:4318 and logs every failure
         quiet = {"OTEL_TRACES_EXPORTER": "none"}
         self._process = Process(
-            "registry", [self._binary, "registry", "serve", path], log=self.folder / "registry.log", env=quiet
+            "registry",
+            [self._binary, "registry", "serve", path],
+            log=self.folder / "registry.log",
+            env=quiet,
+            port=self.port,
         )
 
     @property
     def log(self) -> Path:
         """Access log (one line per request) and errors."""
         return self._process.log
+
+    @property
+    def alive(self) -> bool:
+        return self._process.alive
 
     @property
     def pid(self) -> int | None:
