@@ -1,0 +1,236 @@
+"""The ApplySet parent: what an application owns in a target cluster, and who may write for it (KEP-3659).
+
+One ConfigMap per application. Its annotations say which kinds and namespaces hold members, so that pruning knows where
+to look, and it carries fence and run of the application's writer: authority over a cluster lives in that cluster, and
+Redis may be lost. Taking over is a compare-and-set on the parent's resourceVersion; a stale writer gets a conflict.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field
+
+from fleetbeat import __version__
+from fleetbeat.decisions import inventory
+from fleetbeat.errors import Conflict, LostLock, NotYet, Refused
+from fleetbeat.model import ApiResource, Body
+from fleetbeat.ports import ClusterPort
+
+FENCE = "fleetbeat.dev/fence"  #: annotation: integer, grows with every taking of the application's lock
+RUN = "fleetbeat.dev/run"  #: annotation: id of the run that wrote last
+APPLICATION = "fleetbeat.dev/application"  #: annotation: the application's name, unshortened
+DIGEST = "fleetbeat.dev/digest"  #: annotation: "sha256:…" of the bundle that run was for
+
+CONFIG_MAP = ApiResource("", "v1", "ConfigMap", "configmaps", True)
+NAMESPACE = ApiResource("", "v1", "Namespace", "namespaces", False)
+
+_TOOL = "fleetbeat"
+_TRIES = 3  # conflicts in a row: somebody is writing for this application at the same time
+
+
+class HigherFence(LostLock):
+    """The cluster has seen a writer with this ``fence`` or a higher one than ours.
+
+    Either a successor is at work, or Redis has lost its counter: raise the counter to ``fence`` and begin again.
+    """
+
+    def __init__(self, message: str, fence: int) -> None:
+        super().__init__(message)
+        self.fence = fence
+
+
+@dataclass(frozen=True)
+class Parent:
+    """The parent object as it was read or written last."""
+
+    name: str
+    namespace: str
+    uid: str
+    resource_version: str
+    fence: int  #: 0 when it carries none
+    run: str
+    group_kinds: frozenset[str]  #: "Deployment.apps", "Secret"; other tools' plural names as they stand
+    namespaces: frozenset[str]  #: namespaces of members, without the parent's own
+    digest: str
+    body: Body = field(repr=False, compare=False)
+
+
+def read(cluster: ClusterPort, namespace: str, app: str) -> Parent | None:
+    """The application's parent, None when there is none. ``namespace``: ``settings.namespace``.
+
+    Raises Refused when the object of that name is not this application's parent.
+    """
+    body = cluster.get(CONFIG_MAP, namespace, inventory.parent_name(app))
+    if body is None:
+        return None
+    _check_owner(body, app)
+    return _parse(body)
+
+
+def take(
+    cluster: ClusterPort,
+    namespace: str,
+    app: str,
+    *,
+    run: str,
+    fence: int,
+    group_kinds: frozenset[str],
+    namespaces: frozenset[str],
+    digest: str,
+) -> Parent:
+    """Become the application's writer in this cluster, before its first write; safe to repeat.
+
+    Kinds and namespaces are only added, so that what an unfinished run had written stays findable. The namespace is
+    made when it is missing. Costs one request when this run holds the parent already, else two.
+
+    Raises:
+        HigherFence: a run with a higher fence was here, or another run with the same.
+        LostLock: others kept writing to the parent in between.
+        Refused: it belongs to another tool or application.
+    """
+    for _ in range(_TRIES):
+        current = read(cluster, namespace, app)
+        _check_fence(current, app, run, fence)
+        wanted = _annotated(
+            current.body if current else _empty(namespace, app),
+            app,
+            run=run,
+            fence=fence,
+            group_kinds=group_kinds | (current.group_kinds if current else frozenset()),
+            namespaces=namespaces | (current.namespaces if current else frozenset()),
+            digest=digest,
+        )
+        try:
+            if current is None:
+                return _parse(_create(cluster, namespace, wanted))
+            if wanted == current.body:
+                return current
+            return _parse(cluster.replace(CONFIG_MAP, wanted).body)
+        except Conflict:
+            continue
+    raise LostLock(f"Application {app}: its parent in cluster {cluster.name} was written by others {_TRIES} times over")
+
+
+def shrink(
+    cluster: ClusterPort, parent: Parent, group_kinds: frozenset[str], namespaces: frozenset[str], digest: str
+) -> Parent:
+    """Record what the application really has, after its last prune. No request when nothing differs.
+
+    Raises LostLock (HigherFence) when another run has taken the parent since.
+    """
+    app = parent.body["metadata"]["annotations"][APPLICATION]
+    current = parent
+    for _ in range(_TRIES):
+        wanted = _annotated(
+            current.body,
+            app,
+            run=parent.run,
+            fence=parent.fence,
+            group_kinds=group_kinds,
+            namespaces=namespaces,
+            digest=digest,
+        )
+        if wanted == current.body:
+            return current
+        try:
+            return _parse(cluster.replace(CONFIG_MAP, wanted).body)
+        except Conflict:
+            found = read(cluster, parent.namespace, app)
+            if found is None:
+                raise LostLock(f"Application {app}: its parent in cluster {cluster.name} was deleted") from None
+            _check_fence(found, app, parent.run, parent.fence)
+            current = found
+    raise LostLock(f"Application {app}: its parent in cluster {cluster.name} was written by others {_TRIES} times over")
+
+
+def _create(cluster: ClusterPort, namespace: str, body: Body) -> Body:
+    try:
+        return cluster.create(CONFIG_MAP, body).body
+    except NotYet:
+        with contextlib.suppress(Conflict):  # it exists: made by another application just now, or being deleted
+            cluster.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+        return cluster.create(CONFIG_MAP, body).body
+
+
+def _check_owner(body: Body, app: str) -> None:
+    """Nothing but this application's parent may be written to."""
+    metadata = body["metadata"]
+    where = f"ConfigMap {metadata['namespace']}/{metadata['name']}"
+    annotations = metadata.get("annotations") or {}
+    tooling = annotations.get(inventory.TOOLING, "")
+    if tooling and tooling.partition("/")[0] != _TOOL:
+        raise Refused(f"{where} is the parent of an ApplySet of {tooling}; Fleetbeat does not write to it")
+    owner = annotations.get(APPLICATION, "")
+    if owner and owner != app:
+        raise Refused(f"{where} is the parent of application {owner}, not of {app}")
+    id_ = inventory.applyset_id(metadata["name"], metadata["namespace"], "ConfigMap", "")
+    if not owner and (metadata.get("labels") or {}).get(inventory.ID) != id_:
+        raise Refused(f"{where} exists and is not an ApplySet parent; delete or rename it, Fleetbeat needs the name")
+
+
+def _check_fence(found: Parent | None, app: str, run: str, fence: int) -> None:
+    if found and (found.fence > fence or (found.fence == fence and found.run != run)):
+        raise HigherFence(
+            f"Application {app}: run {found.run} with fence {found.fence} has taken over from run {run} with {fence}",
+            found.fence,
+        )
+
+
+def _empty(namespace: str, app: str) -> Body:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": inventory.parent_name(app), "namespace": namespace},
+    }
+
+
+def _annotated(
+    body: Body,
+    app: str,
+    *,
+    run: str,
+    fence: int,
+    group_kinds: frozenset[str],
+    namespaces: frozenset[str],
+    digest: str,
+) -> Body:
+    """A copy of the parent with our keys set; labels and annotations of others stay."""
+    metadata = body["metadata"]
+    name, own = metadata["name"], metadata["namespace"]
+    labels = {**(metadata.get("labels") or {}), inventory.ID: inventory.applyset_id(name, own, "ConfigMap", "")}
+    annotations = {
+        **(metadata.get("annotations") or {}),
+        inventory.TOOLING: f"{_TOOL}/{__version__}",
+        inventory.CONTAINS_GROUP_KINDS: inventory.format_group_kinds(group_kinds),
+        inventory.ADDITIONAL_NAMESPACES: inventory.format_group_kinds(namespaces - {own}),
+        APPLICATION: app,
+        FENCE: str(fence),
+        RUN: run,
+        DIGEST: digest,
+    }
+    return {**body, "metadata": {**metadata, "labels": labels, "annotations": annotations}}
+
+
+def _parse(body: Body) -> Parent:
+    metadata = body["metadata"]
+    annotations = metadata.get("annotations") or {}
+    fence = annotations.get(FENCE, "0")
+    if not (fence.isascii() and fence.isdigit()):
+        raise Refused(
+            f"ConfigMap {metadata['namespace']}/{metadata['name']}: annotation {FENCE} is {fence!r}, not a number; "
+            "remove the annotation if no sync of this application is running"
+        )
+    # What a server keeps about writers only makes each replace larger; it does not need to come back.
+    body = {**body, "metadata": {k: v for k, v in metadata.items() if k != "managedFields"}}
+    return Parent(
+        name=metadata["name"],
+        namespace=metadata["namespace"],
+        uid=metadata["uid"],
+        resource_version=metadata["resourceVersion"],
+        fence=int(fence),
+        run=annotations.get(RUN, ""),
+        group_kinds=inventory.parse_group_kinds(annotations.get(inventory.CONTAINS_GROUP_KINDS, "")),
+        namespaces=inventory.parse_group_kinds(annotations.get(inventory.ADDITIONAL_NAMESPACES, "")),
+        digest=annotations.get(DIGEST, ""),
+        body=body,
+    )

@@ -1,0 +1,167 @@
+"""One request to an API server: headers, guard, time-outs, and the few retries that are safe (field case k9).
+
+There is no client-side rate limit: the API server's priority and fairness says 429 with ``Retry-After``, and that is
+honoured. Retries bridge a blip; anything longer goes back to the caller, who waits without holding a worker.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+import orjson
+import urllib3.exceptions as http
+
+from fleetbeat.clients import cluster_connect
+from fleetbeat.clients.cluster_connect import Connection
+from fleetbeat.clients.cluster_errors import Doing, from_api_server, is_timeout, refusal, retry_after, unreachable
+from fleetbeat.errors import ClusterUnavailable, FleetbeatError, Rejected, Unauthorized
+
+ATTEMPTS = 3
+PAUSE_BUDGET = 3.0  #: seconds one request may spend waiting between its attempts
+FIRST_PAUSE = 0.1  #: seconds before the second attempt where the server named none; doubled after that, ± half
+
+#: raised by the caller's guard, called right before a write leaves
+Guard = Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer the caller wanted: 2xx, or a status it had named."""
+
+    status: int
+    headers: Any  # urllib3's HTTPHeaderDict: a mapping with getlist()
+    content: bytes
+
+
+class Transport:
+    """Sends requests over shared connections under its own User-Agent and guard. Thread-safe."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        user_agent: str,
+        guard: Guard | None = None,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.connection = connection
+        # A header may hold neither control characters nor anything beyond Latin-1.
+        self._user_agent = "".join(c if c.isascii() and c.isprintable() else "?" for c in user_agent)
+        self._guard = guard
+        self._sleep = sleep
+
+    def acting(self, user_agent: str, guard: Guard | None) -> Transport:
+        return Transport(self.connection, user_agent, guard, sleep=self._sleep)
+
+    def send(
+        self,
+        doing: Doing,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = "application/json",
+        accept: str = "application/json",
+        guarded: bool = False,
+        expected: tuple[int, ...] = (),
+    ) -> Answer:
+        """Raises ``fleetbeat.errors`` for anything but 2xx and the ``expected`` statuses.
+
+        ``guarded``: call the guard before each attempt.
+
+        Every write this client makes carries preconditions (absence, or uid and resourceVersion), so an attempt whose
+        answer got lost may be repeated: the repetition is a Conflict at worst, and the caller looks again.
+        """
+        headers = {"User-Agent": self._user_agent, "Accept": accept}
+        authorization = self.connection.authorization()
+        if authorization:
+            headers["Authorization"] = authorization
+        content = None
+        if body is not None:
+            headers["Content-Type"] = content_type
+            content = _encode(doing, body)
+        target = self.connection.prefix + path + (f"?{urlencode(query)}" if query else "")
+        paused = 0.0
+        for attempt in range(1, ATTEMPTS + 1):
+            if guarded and self._guard:
+                self._guard()
+            outcome = self._once(doing, method, target, headers, content, expected)
+            if isinstance(outcome, Answer):
+                return outcome
+            pause = outcome.pause(attempt)
+            if pause is None or attempt == ATTEMPTS or paused + pause > PAUSE_BUDGET:
+                if isinstance(outcome.error, Unauthorized):
+                    cluster_connect.forget(self.connection)
+                raise outcome.error from outcome.cause
+            paused += pause
+            self._sleep(pause)
+        raise AssertionError("unreachable")
+
+    def _once(
+        self,
+        doing: Doing,
+        method: str,
+        target: str,
+        headers: dict[str, str],
+        content: bytes | None,
+        expected: tuple[int, ...],
+    ) -> Answer | _Failed:
+        connection = self.connection
+        try:
+            response = connection.pool.urlopen(
+                method,
+                target,
+                body=content,
+                headers=headers,
+                timeout=connection.timeout,
+                pool_timeout=connection.patience,
+                retries=False,
+                redirect=False,  # a redirect would carry the token to another host
+            )
+        except (http.HTTPError, OSError) as error:
+            return _Failed(unreachable(doing, connection.address, error), error, again=not is_timeout(error))
+        answer = Answer(response.status, response.headers, response.data)
+        if 200 <= answer.status < 300 or (
+            answer.status in expected and from_api_server(answer.headers, answer.content)
+        ):
+            return answer
+        refused = refusal(doing, answer.status, answer.headers, answer.content)
+        again = isinstance(refused, ClusterUnavailable) and _passing(doing, answer.status, str(refused))
+        return _Failed(refused, None, again, retry_after(answer.headers))
+
+
+@dataclass(frozen=True)
+class _Failed:
+    error: FleetbeatError
+    cause: Exception | None
+    again: bool
+    asked: float | None = None  #: Retry-After, seconds
+
+    def pause(self, attempt: int) -> float | None:
+        """Seconds until the next attempt; None = do not repeat."""
+        if not self.again:
+            return None
+        own: float = FIRST_PAUSE * 2 ** (attempt - 1) * random.uniform(0.5, 1.5)
+        return max(own, self.asked or 0.0)
+
+
+def _passing(doing: Doing, status: int, message: str) -> bool:
+    """Is this failure one of those that are over in a moment?"""
+    if status in (429, 503) or "etcdserver:" in message:  # overload, start-up, a leader change
+        return True
+    return not doing.write and status in (500, 502)  # 504 has used up its time already
+
+
+def _encode(doing: Doing, body: Any) -> bytes:
+    try:
+        return orjson.dumps(body)
+    except (TypeError, ValueError):
+        raise Rejected(
+            f"{doing.what}: holds a value that JSON cannot carry (a number beyond 64 bits, a date)"
+        ) from None
