@@ -6,6 +6,7 @@ Not read as YAML, although JSON nearly is YAML: surrogate pairs, ``\\/`` and tab
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -72,12 +73,15 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _number(text: str) -> goscalar.Scalar:
-    """int64 and uint64 exact, the rest float64; ``1.0`` is 1. Raises ValueError beyond float64."""
+    """int64 and uint64 exact, the rest float64; ``1.0`` is 1."""
     if len(text) <= 20 and text.removeprefix("-").isdigit():
         whole = int(text)
         if goscalar.is_64_bit(whole):
             return whole
-    return goscalar.json_value(float(text))
+    number = float(text)
+    if math.isinf(number):
+        raise _Refused(f"number {text[:40]} is out of range")
+    return goscalar.json_value(number)
 
 
 def _no_constant(word: str) -> Any:

@@ -42,10 +42,14 @@ _WORDS: Final[dict[str, Scalar]] = {
 HINTS: Final = frozenset("+-.0123456789~" + "yYnNtTfFoO")
 
 _INTEGER = re.compile(
-    r"([+-]?)(?:0[xX](?P<x>[0-9a-fA-F]+)|0[bB](?P<b>[01]+)|0[oO]?(?P<o>[0-7]+)|(?P<d>0|[1-9][0-9]*))\Z", re.ASCII
+    r"([+-]?)(?:0[xX](?P<x>[0-9a-fA-F]+)|0[bB](?P<b>[01]+)|0[oO]?(?P<o>[0-7]+)|(?P<d>0|[1-9][0-9]*))\Z"
+    r"|()0b(?P<s>[+-][01]+)\Z",  # a sign inside: an accident of resolve.go, kept
+    re.ASCII,
 )
-_BASES = {"x": 16, "b": 2, "o": 8, "d": 10}
+_BASES = {"x": 16, "b": 2, "o": 8, "d": 10, "s": 2}
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z", re.ASCII)
+#: What begins with a point goes to ParseFloat as it is, which takes underscores between digits only.
+_POINT_FLOAT = re.compile(r"\.[0-9]+(?:_[0-9]+)*(?:[eE][-+]?[0-9]+(?:_[0-9]+)*)?\Z", re.ASCII)
 _TIMESTAMP = re.compile(
     r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
     r"(?:[Tt ][0-9]{1,2}:[0-9]{1,2}:[0-9]{1,2}(?:\.[0-9]+)?(?:Z|[+-][0-9]{2}:[0-9]{2})?)?\Z",
@@ -64,9 +68,9 @@ def plain(text: str) -> Scalar:
         return _WORDS[text]
     if text[0] not in HINTS or text[0].isalpha():
         return text
-    if text[0] == ".":  # Go gives these to ParseFloat as they are: no underscores
-        return _float(text, text)
     digits = text.replace("_", "")
+    if text[0] == ".":
+        return _float(digits, text) if _POINT_FLOAT.match(text) else text
     match = _INTEGER.match(digits)
     if match:
         base = _BASES[match.lastgroup or "d"]

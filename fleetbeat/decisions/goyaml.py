@@ -7,6 +7,7 @@ them refuse what kubectl would lose without a word, none gives a value another m
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -33,6 +34,9 @@ MAX_DEPTH: Final = 200
 
 _MERGE_TAG = "tag:yaml.org,2002:merge"
 _HINTS = goscalar.HINTS
+#: Spellings that need a second look at the text (``_Reader._is_text``); most files have none.
+_UNUSUAL = re.compile(r"(?:\A|[\s\[{,])!\s|\\/")
+_LONE_TAG = re.compile(r"(?:&\S+\s+)?!\s")
 
 
 class YamlProblem(Exception):
@@ -133,7 +137,7 @@ class _Reader:
         self._number = number
         self._max_nodes = max_nodes
         self._nodes = 0  #: of the documents before this one
-        self._json_escapes = "\\/" in text
+        self._unusual = _UNUSUAL.search(text) is not None
 
     def documents(self) -> Iterator[Document]:
         parser: Any = None
@@ -154,7 +158,7 @@ class _Reader:
 
     def _document(self, get: Any) -> Any:
         """The value of the document whose start was just read. One flat loop, as it turns once per value."""
-        anchors: dict[str, _Anchor] = {}
+        anchors: dict[str, _Anchor | _Frame] = {}  # an open frame while its end is not reached
         root = top = _Frame([], _LIST, None, 0)
         outer: list[_Frame] = []  # the open ones around ``top``
         nodes = aliased = 0
@@ -167,13 +171,13 @@ class _Reader:
             if kind is ScalarEvent:
                 nodes += 1
                 value = event.value
-                if event.implicit[0]:
+                if self._unusual and self._is_text(event):
+                    pass
+                elif event.implicit[0]:
                     if not value or value[0] in _HINTS:
                         value = goscalar.plain(value)
                 elif event.tag is not None:
                     value = self._tagged(event)
-                elif self._json_escapes:
-                    self._check_escapes(event)
                 if event.anchor is not None:
                     anchors[event.anchor] = _Anchor(value, 1, 0)
             elif kind is MappingStartEvent or kind is SequenceStartEvent:
@@ -187,14 +191,16 @@ class _Reader:
                     top = _Frame({}, _NO_KEY, event.anchor, nodes)
                 else:
                     top = _Frame([], _LIST, event.anchor, nodes)
+                if event.anchor is not None:
+                    anchors[event.anchor] = top
                 continue
             elif kind is MappingEndEvent or kind is SequenceEndEvent:
                 value, height = top.value, top.height
-                if top.anchor is not None:
+                if top.anchor is not None and anchors[top.anchor] is top:
                     anchors[top.anchor] = _Anchor(value, nodes - top.start + 1, height)
                 top = outer.pop()
             elif kind is AliasEvent:
-                found = self._anchor(event, anchors, top, outer)
+                found = self._anchor(event, anchors)
                 nodes += 1 + found.nodes
                 aliased += found.nodes
                 # Asked before the copy is made: here an alias bomb ends.
@@ -249,13 +255,12 @@ class _Reader:
         except ValueError as error:
             raise self._problem(str(error), event) from None
 
-    def _anchor(self, event: Any, anchors: dict[str, _Anchor], top: _Frame, outer: list[_Frame]) -> _Anchor:
-        name = event.anchor
-        if top.anchor == name or any(frame.anchor == name for frame in outer):
-            raise self._problem(f"anchor {name!r} contains itself", event)
-        found = anchors.get(name)
+    def _anchor(self, event: Any, anchors: dict[str, _Anchor | _Frame]) -> _Anchor:
+        found = anchors.get(event.anchor)
+        if isinstance(found, _Frame):
+            raise self._problem(f"anchor {event.anchor!r} contains itself", event)
         if found is None:
-            raise self._problem(f"no anchor {name!r} before this alias in the same document", event)
+            raise self._problem(f"no anchor {event.anchor!r} before this alias in the same document", event)
         return found
 
     def _merge(self, top: _Frame, value: Any, event: Any) -> None:
@@ -282,12 +287,14 @@ class _Reader:
         except ValueError as error:
             raise self._problem(str(error), event) from None
 
-    def _check_escapes(self, event: Any) -> None:
-        """``"\\/"`` is JSON, not YAML 1.1: Go refuses it, libyaml does not."""
-        if event.style == '"':
-            written = self._text[event.start_mark.index : event.end_mark.index]
-            if "\\/" in written.replace("\\\\", ""):
-                raise self._problem(r"\/ is no escape in YAML; write / alone", event)
+    def _is_text(self, event: Any) -> bool:
+        """Two things libyaml's events do not tell from their neighbours: a lone ``!`` makes any scalar text, and the
+        JSON escape ``\\/``, which YAML 1.1 does not have, is an error.
+        """
+        written = self._text[event.start_mark.index : event.end_mark.index]
+        if event.style == '"' and "\\/" in written.replace("\\\\", ""):
+            raise self._problem(r"\/ is no escape in YAML; write / alone", event)
+        return _LONE_TAG.match(written) is not None
 
     # ── errors ──
 
@@ -302,7 +309,10 @@ class _Reader:
             return self._bad_character(error)
         mark = error.problem_mark or error.context_mark
         line = mark.line if mark is not None else 0
-        message = ", ".join(part for part in (error.problem, error.context) if part) or "not YAML"
+        message = error.problem or "not YAML"
+        if error.context:
+            begun = error.context_mark.line if error.context_mark is not None else line
+            message += f", {error.context}" + (f" begun on line {begun + self._first_line}" if begun < line else "")
         if "\t" in "".join(self._text.split("\n", line + 1)[line : line + 1]):
             message += " (there is a tab on this line: indent with spaces)"
         return YamlProblem(message, line + self._first_line)
