@@ -128,19 +128,9 @@ def _build(target: Path) -> None:
         version = "k8s.io/component-base/version.git"
         stamp = f"-s -w -X {version}Version=v{KUBERNETES} -X {version}Major={major} -X {version}Minor={minor}"
         # -v names each package when it has been compiled: the only progress `go build` offers
-        command: list[str | Path] = [
-            go,
-            "build",
-            "-v",
-            "-trimpath",
-            "-ldflags",
-            stamp,
-            "-o",
-            work / "fleetbeat-local",
-            ".",
-        ]
-        # no module proxy has a reason to see C code; without cgo no C compiler is needed
-        process = Process("go build", command, log=log, cwd=work, env={"CGO_ENABLED": "0", "GOWORK": "off"})
+        command: list[str | Path] = [go, "build", "-v", "-ldflags", stamp, "-o", work / "fleetbeat-local", "."]
+        # a go.work in some folder above is none of our business
+        process = Process("go build", command, log=log, cwd=work, env={"GOWORK": "off"})
         process.start()
         try:
             _show_progress(process, log)

@@ -9,8 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import secrets
-import shutil
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -23,6 +21,7 @@ from fleetbeat.local import build, kubeconfig
 from fleetbeat.local.api import Api
 from fleetbeat.local.certificates import Authority, Pair, private, private_pem
 from fleetbeat.local.controllers import Controllers
+from fleetbeat.local.folders import Folder
 from fleetbeat.local.process import LocalError, Process, free_port, listens
 
 USER = "fleetbeat"
@@ -66,9 +65,8 @@ class Cluster:
         missing and cannot be built.
         """
         self._binary = build.binary()
-        self._temporary = folder is None
-        self.folder = folder or Path(tempfile.mkdtemp(prefix="fleetbeat-cluster-"))
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self._folder = Folder("cluster", folder)
+        self.folder = self._folder.path
         self.name = name
         self.port = port or free_port()
         self.server = f"https://127.0.0.1:{self.port}"
@@ -130,8 +128,7 @@ class Cluster:
         self._api.close()
         self._apiserver.kill()
         self._etcd.kill()
-        if self._temporary:
-            shutil.rmtree(self.folder, ignore_errors=True)
+        self._folder.remove()
 
     def __enter__(self) -> Cluster:
         try:

@@ -10,10 +10,10 @@ import os
 import platform
 import shutil
 import socket
-import tempfile
 from pathlib import Path
 from types import TracebackType
 
+from fleetbeat.local.folders import Folder
 from fleetbeat.local.process import LocalError, Process, free_port
 
 
@@ -31,9 +31,8 @@ class RedisServer:
         Raises LocalError when no server program is found.
         """
         self._program = find_server()
-        self._temporary = folder is None
-        self.folder = folder or Path(tempfile.mkdtemp(prefix="fleetbeat-redis-"))
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self._folder = Folder("redis", folder)
+        self.folder = self._folder.path
         self.port = port or free_port()
         self._password = password
         config = self.folder / "redis.conf"
@@ -79,8 +78,7 @@ class RedisServer:
     def stop(self) -> None:
         """An orderly end; a temporary data folder is removed."""
         self._process.stop()
-        if self._temporary:
-            shutil.rmtree(self.folder, ignore_errors=True)
+        self._folder.remove()
 
     def __enter__(self) -> RedisServer:
         try:

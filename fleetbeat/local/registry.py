@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +14,7 @@ import yaml
 
 from fleetbeat.local import build
 from fleetbeat.local.certificates import Authority, private
+from fleetbeat.local.folders import Folder
 from fleetbeat.local.process import LocalError, Process, free_port
 
 
@@ -47,9 +46,8 @@ class Registry:
         missing and cannot be built.
         """
         self._binary = build.binary()
-        self._temporary = folder is None
-        self.folder = folder or Path(tempfile.mkdtemp(prefix="fleetbeat-registry-"))
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self._folder = Folder("registry", folder)
+        self.folder = self._folder.path
         self.port = port or free_port()
         self.host = f"127.0.0.1:{self.port}"  #: as it stands in a reference: HOST/repository:tag
         self.url = f"{'https' if tls else 'http'}://{self.host}"
@@ -105,8 +103,7 @@ class Registry:
     def stop(self) -> None:
         """An orderly end; a temporary folder is removed."""
         self._process.stop()
-        if self._temporary:
-            shutil.rmtree(self.folder, ignore_errors=True)
+        self._folder.remove()
 
     def __enter__(self) -> Registry:
         try:

@@ -115,6 +115,8 @@ def test_workloads_run_where_controllers_are(cluster_with_controllers: Cluster) 
         lambda: cluster.request("GET", f"{path}/web")[1]["status"].get("availableReplicas") == 2,
         what="both replicas to be available",
     )
+    fields = cluster.request("GET", f"{path}/web")[1]["metadata"]["managedFields"]
+    assert "kube-controller-manager" in {field["manager"] for field in fields}  # as in a real cluster
     cluster.request("DELETE", "/api/v1/namespaces/shop")
     wait_for(
         lambda: cluster.request("GET", "/api/v1/namespaces/shop")[0] == 404, timeout=30, what="the namespace to go"

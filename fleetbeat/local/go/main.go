@@ -58,8 +58,9 @@ func main() {
 		os.Exit(2)
 	}
 	run := components[os.Args[1]]
-	// Every component parses os.Args for itself and expects to be the program.
-	os.Args = append([]string{"fleetbeat-local " + os.Args[1]}, os.Args[2:]...)
+	// Every component parses os.Args for itself and expects to be the program. Its name becomes the User-Agent, and
+	// that the field manager of what the controllers write: it has to be the one real clusters show.
+	os.Args = os.Args[1:]
 	os.Exit(run())
 }
 
