@@ -21,12 +21,11 @@ from fleetbeat.catalog_kinds import (
     API_VERSION,
     KINDS,
     KINDS_LATER,
-    is_layout,
     name_of,
     parse_application,
     parse_cluster,
 )
-from fleetbeat.decisions import goyaml
+from fleetbeat.decisions import goyaml, references
 from fleetbeat.errors import CatalogError, ConfigurationError
 from fleetbeat.model import Application, Catalog, Cluster
 
@@ -214,8 +213,8 @@ def _with_absolute_paths(document: Mapping[str, Any], folder: Path) -> dict[str,
             continue
         if last != "oci":
             holder[last] = _absolute(value, folder)
-        elif is_layout(value):
-            scheme = "oci-layout:" if value.startswith("oci-layout:") else ""
+        elif references.is_layout(value):
+            scheme = references.LAYOUT_SCHEME if value.startswith(references.LAYOUT_SCHEME) else ""
             holder[last] = scheme + _absolute(value.removeprefix(scheme), folder)
     return changed
 

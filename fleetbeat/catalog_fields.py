@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from fleetbeat.errors import CatalogError
@@ -66,10 +66,10 @@ class Fields:
         default: str = "",
         *,
         required: str = "",
-        pattern: re.Pattern[str] | None = None,
+        accept: Callable[[str], object] | None = None,
         form: str = "",
     ) -> str:
-        """A string that matches ``pattern`` as a whole; ``form`` says in words what that means.
+        """A string that ``accept`` says yes to; ``form`` says in words what it must be.
 
         ``required``: why the field is needed; a missing one is then a problem.
         """
@@ -81,7 +81,7 @@ class Fields:
             # `tag: 1.10` has already lost its zero here, so the value cannot be offered back.
             self.problem(name, f"must be text, not {kind_of(value)}. Put quotes around it")
             return default
-        if pattern is not None and not pattern.fullmatch(value):
+        if accept is not None and not accept(value):
             self.problem(name, f"must be {form}, not {shown(value)}")
             return default
         if not value or not value.isprintable():
@@ -201,13 +201,10 @@ class Fields:
             self.problem(inner, "must be the name of an environment variable (letters, digits and _)")
         return Credential(env=content)
 
-    def close(
-        self, *, later: Collection[str] = (), elsewhere: Mapping[str, str] | None = None, hint: Collection[str] = ()
-    ) -> None:
+    def close(self, *, later: Collection[str] = (), elsewhere: Mapping[str, str] | None = None) -> None:
         """Report what was not asked for.
 
         ``later``: fields of versions to come. ``elsewhere``: fields of other tools → what to write here.
-        ``hint``: more names to compare a misspelt field with.
         """
         for name in self._values:
             if name in self._known:
@@ -217,7 +214,7 @@ class Fields:
             elif elsewhere and name in elsewhere:
                 self.problem(name, f"unknown field. Here it is {elsewhere[name]}")
             else:
-                known = [*self._known, *later, *hint]
+                known = [*self._known, *later]
                 near = did_you_mean(name, known)
                 self.problem(shown_key(name), f"unknown field.{near or ' Known here: ' + ', '.join(self._known)}")
 

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from fleetbeat.catalog_fields import Fields, Problems, did_you_mean, kind_of, shown
+from fleetbeat.decisions import references, semver
+from fleetbeat.errors import ConfigurationError
 from fleetbeat.model import Application, Cluster, Destination, RegistryAuth, Retry, Source, SyncPolicy
 
 API_VERSION = "fleetbeat.dev/v1alpha1"
@@ -25,12 +27,7 @@ _NAME_FORM = "lower-case letters, digits, '-' and '.', beginning and ending with
 _NAMESPACE = re.compile(_LABEL)
 _NAMESPACE_FORM = "a namespace: lower-case letters, digits and '-', at most 63"
 
-# Distribution's reference grammar; the host is required, so that nothing is pulled from a default registry by mistake.
-_HOST = r"(?:localhost|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+|[A-Za-z0-9-]+(?=:)|\[[0-9A-Fa-f:]+\])(?::[0-9]{1,5})?"
-_REPOSITORY = re.compile(rf"{_HOST}(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)+")
 _REPOSITORY_EXAMPLE = "registry.example.com/shop/manifests"
-_TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,127}")  # '+' as in semver; a registry has '_' in its place
-_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _SERVER = re.compile(r"https://(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/-]*)?")
 
 _LATER_APPLICATION = ("dependsOn", "ignoreDifferences", "deletionPolicy", "suspend", "adopt", "health", "syncWindows")
@@ -54,11 +51,6 @@ def name_of(document: Mapping[str, Any]) -> str:
     metadata = document.get("metadata")
     name = metadata.get("name") if isinstance(metadata, Mapping) else None
     return name if isinstance(name, str) and _NAME.fullmatch(name) else ""
-
-
-def is_layout(oci: str) -> bool:
-    """Is this source the path of an OCI image layout on disk (else it is a repository)?"""
-    return oci.startswith(("/", ".", "oci-layout:"))
 
 
 def parse_application(document: Mapping[str, Any], where: str) -> Application:
@@ -124,7 +116,7 @@ def _open(document: Mapping[str, Any], where: str, kind: str) -> tuple[Problems,
 
 def _metadata(top: Fields) -> tuple[str, dict[str, str], dict[str, str]]:
     metadata = top.section("metadata", required="it holds the name")
-    name = metadata.text("name", required="every document has a name", pattern=_NAME, form=_NAME_FORM)
+    name = metadata.text("name", required="every document has a name", accept=_NAME.fullmatch, form=_NAME_FORM)
     labels, annotations = metadata.texts("labels"), metadata.texts("annotations")
     metadata.close(later=("namespace", "finalizers"))
     return name, labels, annotations
@@ -133,9 +125,9 @@ def _metadata(top: Fields) -> tuple[str, dict[str, str], dict[str, str]]:
 def _source(fields: Fields) -> Source:
     source = Source(
         oci=_oci(fields),
-        tag=fields.text("tag", pattern=_TAG, form="a tag: letters, digits, '.', '_' and '-', at most 128") or None,
-        digest=fields.text("digest", pattern=_DIGEST, form="sha256: and 64 hex digits in lower case") or None,
-        semver=fields.text("semver") or None,
+        tag=fields.text("tag", accept=_is_tag, form="a tag: letters, digits, '.', '_' and '-', at most 128") or None,
+        digest=fields.text("digest", accept=references.is_digest, form="sha256: and 64 lower-case hex digits") or None,
+        semver=fields.text("semver", accept=_is_range, form="a range such as >=1.2 <2, ~1.4 or ^2.0.1") or None,
         path=_folder(fields),
         plain_http=fields.flag("plainHTTP", False),
         ca=fields.credential("ca", pem=True),
@@ -149,26 +141,41 @@ def _source(fields: Fields) -> Source:
 
 
 def _oci(fields: Fields) -> str:
-    """A repository without scheme, or the path of a layout. A value that is refused may hold a password: not shown."""
+    """A repository or layout without scheme, tag or digest. A text that is refused may hold a password: not shown."""
     text = fields.text("oci", required=f"it names the bundle's repository, e.g. {_REPOSITORY_EXAMPLE}")
-    repository = text.removeprefix("oci://")
-    if not text or is_layout(text) or _REPOSITORY.fullmatch(repository):
-        return repository
-    if re.search(r"@sha256:[0-9a-f]*\Z", repository):
-        why = "ends with a digest. Write that under digest"
-    elif "@" in repository:
-        why = "holds credentials. Remove them and use auth: {username: …, password: {file|env|inline: …}}"
-    elif "://" in repository:
-        why = f"must be a repository such as {_REPOSITORY_EXAMPLE}, without http:// (plainHTTP: true says that)"
-    elif _REPOSITORY.fullmatch(repository.rpartition(":")[0]):
-        why = "ends with a tag. Write that under tag"
-    else:
-        why = (
-            f"must be a repository with its registry's host, such as {_REPOSITORY_EXAMPLE} (path in lower case), "
-            "or the path of an OCI image layout, beginning with / or ./"
-        )
-    fields.problem("oci", why)
-    return ""
+    if not text:
+        return ""
+    try:
+        place = references.parse(text)
+    except ConfigurationError:
+        if "@" in text:
+            why = "holds credentials. Remove them and use auth: {username: …, password: {file|env|inline: …}}"
+        elif "://" in text.removeprefix("oci://"):
+            why = f"must be a repository such as {_REPOSITORY_EXAMPLE}, without http:// (plainHTTP: true says that)"
+        else:
+            why = (
+                f"must be a repository with its registry's host, such as {_REPOSITORY_EXAMPLE} (path in lower case), "
+                "or the path of an OCI image layout, beginning with / or ./"
+            )
+        fields.problem("oci", why)
+        return ""
+    if place.digest:
+        fields.problem("oci", "ends with a digest. Write that under digest")
+    elif place.tag:
+        fields.problem("oci", "ends with a tag. Write that under tag")
+    return text.removeprefix("oci://")
+
+
+def _is_tag(text: str) -> bool:
+    return references.is_tag(references.tag_of(text))
+
+
+def _is_range(text: str) -> bool:
+    try:
+        semver.parse_range(text)
+    except ConfigurationError:
+        return False
+    return True
 
 
 def _folder(fields: Fields) -> str:
@@ -194,7 +201,7 @@ def _registry_auth(fields: Fields) -> RegistryAuth:
 def _destination(fields: Fields) -> Destination:
     destination = Destination(
         cluster=fields.text("cluster", required="the name of a Cluster in this catalog"),
-        namespace=fields.text("namespace", pattern=_NAMESPACE, form=_NAMESPACE_FORM),
+        namespace=fields.text("namespace", accept=_NAMESPACE.fullmatch, form=_NAMESPACE_FORM),
     )
     fields.close(elsewhere=_ARGO_CD_DESTINATION)
     return destination
