@@ -17,12 +17,12 @@ KEY = bytes(range(32))
 PLAIN = b'{"kind":"Secret","data":{"password":"hunter2-marker"}}' * 200
 
 
-@pytest.fixture()
+@pytest.fixture
 def store(redis_url: str) -> Store:
     return Store(redis_url, KEY)
 
 
-@pytest.fixture()
+@pytest.fixture
 def blobs(store: Store) -> Blobs:
     return Blobs(store, Limits())
 
@@ -79,9 +79,9 @@ def flip_last_byte(stored: bytes) -> bytes:
     [
         pytest.param(flip_last_byte, id="altered"),
         pytest.param(lambda stored: stored[:-7], id="cut short"),
-        pytest.param(lambda stored: b"", id="emptied"),
-        pytest.param(lambda stored: b"plain text", id="not ours"),
-        pytest.param(lambda stored: Store("redis://x", os.urandom(32)).seal(b"x", "y"), id="another key"),
+        pytest.param(lambda _: b"", id="emptied"),
+        pytest.param(lambda _: b"plain text", id="not ours"),
+        pytest.param(lambda _: Store("redis://x", os.urandom(32)).seal(b"x", "y"), id="another key"),
     ],
 )
 def test_a_spoiled_blob_is_missing_and_can_be_put_again(blobs: Blobs, store: Store, spoil) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import threading
 import time
 
@@ -19,12 +20,12 @@ KEY = bytes(range(32))
 SETTINGS = Beat(lease=30.0, start_rate=100.0, idle=1.0)
 
 
-@pytest.fixture()
+@pytest.fixture
 def store(redis_url: str) -> Store:
     return Store(redis_url, KEY)
 
 
-@pytest.fixture()
+@pytest.fixture
 def due(store: Store) -> DueSet:
     return DueSet(store, SETTINGS)
 
@@ -57,7 +58,7 @@ def test_new_applications_are_spread_at_the_start_rate(due: DueSet, store: Store
     scores = sorted(int(value) for _, value in store.redis.zrange(keys.DUE, 0, -1, withscores=True))
     assert before <= scores[0] <= now_ms(store)
     assert scores[-1] - scores[0] == 4990
-    assert all(later - earlier == 10 for earlier, later in zip(scores, scores[1:], strict=False))
+    assert all(later - earlier == 10 for earlier, later in itertools.pairwise(scores))
 
 
 def test_names_alike_do_not_become_due_in_the_order_of_the_alphabet(due: DueSet, store: Store) -> None:
@@ -293,7 +294,7 @@ def test_a_full_tick_queue_does_not_hold_up_runs(due: DueSet, store: Store) -> N
 # ── ring, bell, heartbeat ────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.fixture()
+@pytest.fixture
 def sleeping(due: DueSet, store: Store) -> DueSet:
     """One application, due in an hour, nobody rung."""
     due.register({"shop": 3600.0})

@@ -1,0 +1,158 @@
+"""The catalog in Redis: beat publishes what it read from the directory, workers read the entry they were rung for.
+
+Every document is sealed, because clusters and sources may carry credentials. A worker asks once per message and
+keeps what it parsed for as long as the sealed bytes stay the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+
+import orjson
+
+from fleetbeat import keys
+from fleetbeat.catalog import parse_application, parse_cluster
+from fleetbeat.clients.store import Store, errors
+from fleetbeat.errors import ConfigurationError, NotYet
+from fleetbeat.model import Application, Cluster
+
+_APPLICATION = "Application/"
+_CLUSTER = "Cluster/"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class CatalogStatus:
+    """What is known of the catalog in force. Times are ms since epoch by the server's clock, 0 = never."""
+
+    at: int  #: last published or found broken
+    error: str  #: what is wrong with the catalog on disk, "" when it is the one in force
+    digest: str  #: keyed digest of the catalog in force, "" when there is none, or when Redis has lost part of it
+    published: int  #: since when it is in force
+
+
+class _Parsed(tuple[bytes, bytes, Any]):
+    """Sealed bytes, plain bytes, parsed value of one entry."""
+
+    __slots__ = ()
+
+
+class Catalogs:
+    """Thread-safe. Raises StoreUnavailable, and ConfigurationError when entries are sealed with another key."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._parsed: dict[str, _Parsed] = {}  # entry → last seen; single reads and writes are atomic
+
+    def digest(self, content_digest: str) -> str:
+        """What ``status().digest`` is while the catalog of this content digest is in force."""
+        return self._store.fingerprint(content_digest.encode())
+
+    def needs_publish(self, content_digest: str) -> bool:
+        """False only while Redis holds exactly this catalog, whole: a flush is noticed here."""
+        return self.status().digest != self.digest(content_digest)
+
+    def publish(self, documents: Mapping[str, Mapping[str, Any]], content_digest: str) -> bool:
+        """Put these documents (``Application/<name>`` | ``Cluster/<name>`` → document) in force, all in one step.
+
+        Only what differs is written. True when anything did.
+        """
+        with errors():
+            stored = cast("dict[bytes, bytes]", self._store.redis.hgetall(keys.CATALOG))
+        old = {entry.decode(): sealed for entry, sealed in stored.items()}
+        changed: list[str | bytes] = []
+        for entry, document in documents.items():
+            plain = orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
+            if self._plain(entry, old.get(entry)) != plain:
+                changed += [entry, self._store.seal(plain, context=_context(entry))]
+        gone = [entry for entry in old if entry not in documents]
+        self._store.script(
+            "publish",
+            [keys.CATALOG, keys.CATALOG_STATUS],
+            [self.digest(content_digest), len(documents), len(changed) // 2, *changed, *gone],
+        )
+        return bool(changed or gone)
+
+    def publish_error(self, text: str) -> None:
+        """The catalog on disk is broken: say so. The last good one stays in force."""
+        with errors():
+            seconds, micros = self._store.redis.time()
+            now = seconds * 1000 + micros // 1000
+            self._store.redis.hset(keys.CATALOG_STATUS, mapping={"error": text, "at": now})
+
+    def status(self) -> CatalogStatus:
+        with errors():
+            pipe = self._store.redis.pipeline()
+            pipe.hmget(keys.CATALOG_STATUS, "at", "error", "digest", "published", "entries")
+            pipe.hlen(keys.CATALOG)
+            (at, error, digest, published, entries), held = pipe.execute()
+        whole = entries is not None and int(entries) == held
+        return CatalogStatus(
+            at=int(at or 0),
+            error=(error or b"").decode(),
+            digest=(digest or b"").decode() if whole else "",
+            published=int(published or 0),
+        )
+
+    def application(self, name: str) -> tuple[Application, Cluster, str] | None:
+        """The application, its cluster, and a keyed digest of both that changes when either does.
+
+        None when the catalog has no such application. Raises NotYet while Redis holds no whole catalog (after a flush,
+        until beat has published again): nobody may take that for a removal. One round trip once the application's
+        cluster is known, two before.
+        """
+        entry = _APPLICATION + name
+        known = self._parsed.get(entry)
+        fields = [entry, _CLUSTER + known[2].destination.cluster] if known else [entry]
+        sealed = self._read(fields)
+        if sealed[0] is None:
+            self._parsed.pop(entry, None)
+            if not self.status().digest:
+                raise NotYet("Redis holds no catalog at the moment; beat publishes it again within seconds.")
+            return None
+        application = self._entry(entry, sealed[0], parse_application)
+        cluster_entry = _CLUSTER + application[2].destination.cluster
+        if fields[1:] != [cluster_entry]:
+            sealed = self._read([entry, cluster_entry])
+            if sealed[0] is None:
+                return self.application(name)  # it left between the two reads
+            application = self._entry(entry, sealed[0], parse_application)
+        if sealed[1] is None:
+            raise NotYet(f"Application {name} names {cluster_entry}, which the catalog in Redis does not hold (yet).")
+        cluster = self._entry(cluster_entry, sealed[1], parse_cluster)
+        spec_digest = self._store.fingerprint(application[1] + b"\n" + cluster[1])
+        return application[2], cluster[2], spec_digest
+
+    def names(self) -> list[str]:
+        """Names of all applications, sorted."""
+        with errors():
+            entries = cast("list[bytes]", self._store.redis.hkeys(keys.CATALOG))
+        texts = (entry.decode() for entry in entries)
+        return sorted(text.removeprefix(_APPLICATION) for text in texts if text.startswith(_APPLICATION))
+
+    def _read(self, entries: list[str]) -> list[bytes | None]:
+        with errors():
+            return cast("list[bytes | None]", self._store.redis.hmget(keys.CATALOG, entries))
+
+    def _entry(self, entry: str, sealed: bytes, parse: Callable[[Mapping[str, Any], str], T]) -> _Parsed:
+        known = self._parsed.get(entry)
+        if known is None or known[0] != sealed:
+            plain = self._store.unseal(sealed, context=_context(entry))
+            known = _Parsed((sealed, plain, parse(orjson.loads(plain), f"{entry} in Redis")))
+            self._parsed[entry] = known
+        return known
+
+    def _plain(self, entry: str, sealed: bytes | None) -> bytes | None:
+        if sealed is None:
+            return None
+        try:
+            return self._store.unseal(sealed, context=_context(entry))
+        except ConfigurationError:
+            return None  # of an older key, or altered: written anew
+
+
+def _context(entry: str) -> str:
+    return f"catalog:{entry}"
