@@ -276,4 +276,4 @@ def _document(doing: Doing, answer: Answer) -> Body:
 def _warnings(answer: Answer) -> tuple[str, ...]:
     """Texts of ``Warning: 299 - "text"`` headers, unescaped."""
     lines = answer.headers.getlist("Warning") if "Warning" in answer.headers else []
-    return tuple(re.sub(r"\(.)", r"\1", text) for line in lines for text in _WARNING.findall(line))
+    return tuple(re.sub(r"\\(.)", r"\1", text) for line in lines for text in _WARNING.findall(line))

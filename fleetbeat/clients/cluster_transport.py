@@ -19,7 +19,7 @@ import urllib3.exceptions as http
 from fleetbeat.clients import cluster_connect
 from fleetbeat.clients.cluster_connect import Connection
 from fleetbeat.clients.cluster_errors import Doing, from_api_server, is_timeout, refusal, retry_after, unreachable
-from fleetbeat.errors import ClusterUnavailable, FleetbeatError, Rejected, Unauthorized
+from fleetbeat.errors import ClusterUnavailable, FleetbeatError, Rejected
 
 ATTEMPTS = 3
 PAUSE_BUDGET = 3.0  #: seconds one request may spend waiting between its attempts
@@ -96,8 +96,6 @@ class Transport:
                 return outcome
             pause = outcome.pause(attempt)
             if pause is None or attempt == ATTEMPTS or paused + pause > PAUSE_BUDGET:
-                if isinstance(outcome.error, Unauthorized):
-                    cluster_connect.forget(self.connection)
                 raise outcome.error from outcome.cause
             paused += pause
             self._sleep(pause)
@@ -131,6 +129,8 @@ class Transport:
             answer.status in expected and from_api_server(answer.headers, answer.content)
         ):
             return answer
+        if answer.status == 401:
+            cluster_connect.forget(connection)
         refused = refusal(doing, answer.status, answer.headers, answer.content)
         again = isinstance(refused, ClusterUnavailable) and _passing(doing, answer.status, str(refused))
         return _Failed(refused, None, again, retry_after(answer.headers))
