@@ -1,6 +1,7 @@
 """A directory of YAML → the catalog, its documents and digest; or every mistake of all files."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,17 @@ def test_documents_parse_to_the_same_values_elsewhere(tmp_path: Path) -> None:
     loaded = load(write(tmp_path, all=f"{cluster()}---\n{app('shop', source='oci: ./bundle, ca: {file: ca.pem}')}"))
     assert parse_application(loaded.documents["Application/shop"], "x") == loaded.catalog.applications["shop"]
     assert parse_cluster(loaded.documents["Cluster/prod"], "x") == loaded.catalog.clusters["prod"]
+
+
+def test_the_examples_of_the_documentation_are_a_catalog(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "catalog.md").read_text()
+    examples = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert set(load(write(tmp_path, all="---\n".join(examples))).documents) == {"Application/shop", "Cluster/prod-eu"}
+
+
+def test_the_catalog_of_the_example_loads() -> None:
+    example = Path(__file__).parents[2] / "fleetbeat" / "local" / "example" / "catalog"
+    assert "shop" in load(example).catalog.applications
 
 
 # ── where a mistake is ───────────────────────────────────────────────────────────────────────────────────────────
