@@ -37,7 +37,7 @@ format: $(READY)  ## Rewrite the sources in the project's style
 
 bench: $(READY)  ## Measure, and print numbers with the machine they were taken on. BENCH=tests/bench/bench_beat.py for one
 	@for file in $(or $(BENCH),$(sort $(wildcard tests/bench/bench_*.py))); do \
-		echo "── $$file"; $(PY) $$file $(ARGS) || exit 1; done
+		echo "── $$file"; PYTHONPATH=. $(PY) $$file $(ARGS) || exit 1; done
 
 venv: $(READY)  ## The virtual environment alone
 

@@ -162,7 +162,7 @@ class Fields:
             if isinstance(text, str):
                 found[key] = text
             else:
-                self.problem(f"{name}.{key}", f"must be text, not {kind_of(text)}. Put quotes around it")
+                self.problem(f"{name}.{shown_key(key)}", f"must be text, not {kind_of(text)}. Put quotes around it")
         return found
 
     def credential(self, name: str, *, pem: bool = False) -> Credential | None:

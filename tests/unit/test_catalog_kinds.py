@@ -5,6 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fleetbeat.catalog import parse_application, parse_cluster
 from fleetbeat.errors import CatalogError
@@ -234,6 +236,10 @@ CASES: dict[str, tuple[Document, str]] = {
         application() | {"metadata": {"name": "shop", "labels": {"tier": 1}}},
         "metadata.labels.tier: must be text, not a number. Put quotes around it",
     ),
+    "label whose name moves the cursor": (
+        application() | {"metadata": {"name": "shop", "labels": {"\x1b[2J": 1}}},
+        r'metadata.labels."\u001b[2J": must be text, not a number',
+    ),
     "project": (application(project="web"), "spec.project: projects are not supported by this version"),
     "text for a flag": (sync(prune="yes please"), "spec.sync.prune: must be true or false, not text"),
     "list for a section": (application(sync=[]), "spec.sync: must be a mapping of fields, not a list"),
@@ -388,3 +394,46 @@ def test_a_cluster_does_not_show_its_credentials() -> None:
     read = parse_cluster(cluster(token={"inline": MARKER}), WHERE)
     assert MARKER not in repr(read)
     assert MARKER not in f"{read}"
+
+
+# ── anything ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+LABELLED = {"metadata": {"name": "shop", "labels": {"team": "web"}}}
+FULL: tuple[tuple[Callable[[Document, str], object], Document], ...] = (
+    (
+        parse_application,
+        application(
+            source={"oci": REPOSITORY, "ca": {"file": "/ca"}, "auth": {"username": "u", "password": {"env": "P"}}},
+            sync={"retry": {"backoff": {"factor": 2}}, "options": ["CreateNamespace=true"]},
+        )
+        | LABELLED,
+    ),
+    (parse_cluster, cluster(ca={"inline": PEM}, insecureSkipTLSVerify=False) | LABELLED),
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def places(value: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    inner = value.items() if isinstance(value, dict) else ()
+    return [path, *(place for key, child in inner for place in places(child, (*path, key)))]
+
+
+@given(st.data())
+def test_whatever_stands_anywhere_is_read_or_told(data: st.DataObject) -> None:
+    parse, whole = data.draw(st.sampled_from(FULL))
+    document = copy.deepcopy(whole)
+    *parents, last = data.draw(st.sampled_from([place for place in places(document) if place]))
+    holder = document
+    for key in parents:
+        holder = holder[key]
+    holder[last] = data.draw(JSON)
+    told = []
+    try:
+        parse(document, WHERE)
+    except CatalogError as error:
+        told = error.problems
+    assert [sentence for sentence in told if not sentence.isprintable()] == []
