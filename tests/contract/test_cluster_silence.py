@@ -1,0 +1,146 @@
+"""The Kubernetes client and servers that do not answer (field case k1), and what it never lets out. No API server."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import urllib3.exceptions
+
+from fleetbeat.clients.cluster import KubernetesCluster
+from fleetbeat.clients.cluster_transport import Transport
+from fleetbeat.errors import ClusterUnavailable
+from fleetbeat.model import ApiResource, Body, Cluster
+from fleetbeat.ports import Absent, Seen
+from fleetbeat.settings import Http
+
+CONFIG_MAP = ApiResource("", "v1", "ConfigMap", "configmaps", True)
+BODY: Body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings", "namespace": "shop"}}
+LIVE: Body = {"metadata": {"name": "settings", "namespace": "shop", "uid": "u", "resourceVersion": "7"}}
+
+
+def connect(url: str) -> KubernetesCluster:
+    return KubernetesCluster.connect(Cluster(name="prod", server=url), http=Http(connect=0.5, read=0.5), pool=4)
+
+
+# ── silence ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def black_hole() -> Iterator[str]:
+    """host:port that accepts connections and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield f"127.0.0.1:{listening.getsockname()[1]}"
+
+
+@pytest.fixture
+def full_backlog() -> Iterator[str]:
+    """host:port whose queue of new connections is full: SYNs are dropped, as behind a firewall."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(0)
+        fillers = []
+        for _ in range(4):
+            filler = socket.socket()
+            filler.setblocking(False)
+            filler.connect_ex(listening.getsockname())
+            fillers.append(filler)
+        yield f"127.0.0.1:{listening.getsockname()[1]}"
+        for filler in fillers:
+            filler.close()
+
+
+def refused_port() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return f"127.0.0.1:{listening.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"], ids=["no answer", "no TLS handshake"])
+def test_black_hole(black_hole: str, scheme: str) -> None:
+    """Field case k1."""
+    kube = connect(f"{scheme}://{black_hole}")
+    begin = time.monotonic()
+    with pytest.raises(ClusterUnavailable, match=f"cluster prod at {scheme}://{black_hole}: no answer within 0.5 s"):
+        kube.get(CONFIG_MAP, "shop", "settings")
+    assert time.monotonic() - begin < 2
+
+
+def test_dropped_packets(full_backlog: str) -> None:
+    """Field case k1."""
+    kube = connect(f"https://{full_backlog}")
+    begin = time.monotonic()
+    with pytest.raises(ClusterUnavailable, match=r"no connection within 0\.5 s"):
+        kube.apply(CONFIG_MAP, BODY, expect=Absent())
+    assert time.monotonic() - begin < 2
+
+
+def test_refused() -> None:
+    address = refused_port()
+    with pytest.raises(ClusterUnavailable, match=f"at https://{address}: connection refused"):
+        connect(f"https://{address}").list(CONFIG_MAP)
+
+
+def test_unknown_host() -> None:
+    with pytest.raises(ClusterUnavailable, match="host name cannot be resolved"):
+        connect("https://nowhere.invalid:6443").get(CONFIG_MAP, "shop", "settings")
+
+
+def test_dead_cluster_costs_waiting_threads_its_timeout_once(black_hole: str) -> None:
+    """Field case k1."""
+    kube = connect(f"http://{black_hole}")
+    begin = time.monotonic()
+
+    def ask() -> None:
+        with pytest.raises(ClusterUnavailable):
+            kube.api_set()
+
+    threads = [threading.Thread(target=ask) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert time.monotonic() - begin < 1.5
+
+
+# ── nothing foreign comes out ────────────────────────────────────────────────────────────────────────────────────
+
+RAISED = [
+    urllib3.exceptions.HTTPError("x"),
+    urllib3.exceptions.ProtocolError("x", ConnectionResetError(104, "Connection reset by peer")),
+    urllib3.exceptions.SSLError("x"),
+    urllib3.exceptions.ProxyError("x", OSError("y")),
+    urllib3.exceptions.DecodeError("x"),
+    urllib3.exceptions.LocationParseError("x"),
+    urllib3.exceptions.IncompleteRead(1, 2),
+    urllib3.exceptions.EmptyPoolError(None, "x"),  # type: ignore[arg-type]
+    urllib3.exceptions.ReadTimeoutError(None, "/", "x"),  # type: ignore[arg-type]
+    OSError(9, "Bad file descriptor"),
+    TimeoutError(),
+]
+
+
+@pytest.mark.parametrize("foreign", RAISED, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("call", ["get", "list", "apply", "create", "replace", "delete", "api_set"])
+def test_foreign_exceptions_stop_here(foreign: Exception, call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    connection = connect("http://127.0.0.1:1")._transport.connection
+    kube = KubernetesCluster(Transport(connection, "fleetbeat/test", sleep=lambda _: None))
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise foreign
+
+    monkeypatch.setattr(connection.pool, "urlopen", fail)
+    calls: dict[str, Callable[[], Any]] = {
+        "get": lambda: kube.get(CONFIG_MAP, "shop", "settings"),
+        "list": lambda: kube.list(CONFIG_MAP),
+        "apply": lambda: kube.apply(CONFIG_MAP, BODY, dry_run=True),
+        "create": lambda: kube.create(CONFIG_MAP, BODY),
+        "replace": lambda: kube.replace(CONFIG_MAP, LIVE),
+        "delete": lambda: kube.delete(CONFIG_MAP, "shop", "settings", seen=Seen("u", "7")),
+        "api_set": kube.api_set,
+    }
+    with pytest.raises(ClusterUnavailable, match=r"cluster prod at http://127\.0\.0\.1:1: ."):
+        calls[call]()
