@@ -1,6 +1,6 @@
 -- Beat has rung an application whose run is under way: shall its step be published (again)?
 --   KEYS 1 run:<app> (hash)  2 lock:<app> (string)  3 due (zset)
---   ARGV 1 app  2 lock TTL, ms  3 lease, ms
+--   ARGV 1 app  2 lock TTL, ms  3 lease, ms  4 "1": a waiting step goes on now
 --   reply {"publish", run, step, fence} | {"leave", why}
 -- A step is published when its wake-up has come, when its worker died (working, no lock), or when its message must be
 -- lost (queued for longer than the lease, which doubles each time: a long queue is not filled with copies).
@@ -20,7 +20,7 @@ if ttl > 0 then
 end
 local rung = tonumber(record[7] or '0')
 local lease = ARGV[3] * 2 ^ math.min(rung, 6)
-if record[4] == 'waiting' and now < tonumber(record[6]) then
+if record[4] == 'waiting' and ARGV[4] ~= '1' and now < tonumber(record[6]) then
   due(record[6])
   return {'leave', 'waiting'}
 elseif record[4] == 'queued' and now < tonumber(record[5]) + lease * 0.9 then

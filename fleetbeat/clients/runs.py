@@ -150,10 +150,10 @@ class Runs:
         )
         return str(reply.decode())
 
-    def resume(self, app: str) -> tuple[str, str, int] | str:
-        """(run, step, fence) to publish, or why there is nothing to publish."""
+    def resume(self, app: str, *, now: bool = False) -> tuple[str, str, int] | str:
+        """(run, step, fence) to publish, or why there is nothing to publish. ``now`` ends a wait early."""
         reply = self._store.script(
-            "run_resume", [keys.run(app), keys.lock(app), keys.DUE], [app, self._ttl, self._lease]
+            "run_resume", [keys.run(app), keys.lock(app), keys.DUE], [app, self._ttl, self._lease, int(now)]
         )
         if reply[0] == b"publish":
             return reply[1].decode(), reply[2].decode(), int(reply[3])
@@ -181,6 +181,13 @@ class Runs:
         """Write what was found out between runs."""
         with errors():
             self._store.redis.hset(keys.state(app), mapping=_mapping(fields))
+
+    def look_again(self, app: str, seconds: float) -> None:
+        """Make an application that has no run due in so many seconds, whatever its regular slot is."""
+        with errors():
+            now: Any = self._store.redis.time()
+            at = now[0] * 1000 + now[1] // 1000 + int(seconds * 1000)
+            self._store.redis.zadd(keys.DUE, {app: at}, xx=True)
 
     def raise_fence(self, seen: int) -> None:
         """After a flush: no fence below one that a cluster has seen."""

@@ -5,7 +5,7 @@ It travels between steps as JSON in a sealed blob, so it holds no manifest: a ch
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import orjson
@@ -48,8 +48,10 @@ class StagePlan:
 
     @property
     def title(self) -> str:
-        return "prune" if self.part == "prune" else f"wave {self.wave}" + (
-            " prerequisites" if self.part == "prerequisites" else ""
+        return (
+            "prune"
+            if self.part == "prune"
+            else f"wave {self.wave}" + (" prerequisites" if self.part == "prerequisites" else "")
         )
 
 
@@ -113,7 +115,7 @@ class Plan:
 
 
 def known_to_json(known: dict[ObjectId, Known]) -> dict[str, Any]:
-    return {key.key: [entry.hash, list(entry.fingerprint), entry.health] for key, entry in known.items()}
+    return {key.key: [entry.hash, list(astuple(entry.fingerprint)), entry.health] for key, entry in known.items()}
 
 
 def known_from_json(data: dict[str, Any]) -> dict[ObjectId, Known]:

@@ -1,0 +1,197 @@
+"""The life of a run: its steps, what starts one, what its end means for the application. Pure.
+
+::
+
+    pull ─► render ─► diff ─► apply:0 ─► … ─► apply:n ─► report
+      │        │        │        │  ▲                       ▲
+      │        │        │        └──┘ waits for health      │
+      └────────┴────────┴── nothing to write, or it failed ─┘
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from fleetbeat.errors import Permanent
+from fleetbeat.model import HealthStatus, ObjectResult, Outcome, Phase, Retry, Revision, SyncStatus
+
+#: What started a run, as history tells it.
+Trigger = Literal["First", "Revision", "Spec", "Drift", "Request", "Retry", "Pending"]
+
+#: A step that began this often and never ended is killing its workers (field case j5).
+MAX_TRIES = 5
+
+
+def first_step() -> str:
+    return "pull"
+
+
+def stage_of(step: str) -> int:
+    """``apply:3`` → 3."""
+    return int(step.partition(":")[2])
+
+
+def after(step: str, stages: int) -> str:
+    """The step that follows one that went well. ``stages`` matters from diff on."""
+    if step == "pull":
+        return "render"
+    if step == "render":
+        return "diff"
+    if step == "report":
+        raise ValueError("nothing follows the report")
+    following = 0 if step == "diff" else stage_of(step) + 1
+    return f"apply:{following}" if following < stages else "report"
+
+
+def remaining(step: str, stages: int | None) -> list[str]:
+    """This step and all that will follow, for the Celery chain. ``stages`` None = not known yet: one is assumed."""
+    steps = [step]
+    while steps[-1] != "report":
+        steps.append(after(steps[-1], 1 if stages is None else stages))
+    return steps
+
+
+def wants_run(
+    *,
+    state: Mapping[str, str],
+    requested: bool,
+    spec: str,
+    digest: str,
+    drifted: bool,
+) -> Trigger | None:
+    """Why a run has to start, None when everything is as it was left.
+
+    ``state`` is the application's state hash; ``spec`` and ``digest`` are those of now. The order is the order in
+    which reasons are told: a request beats everything, since the one who asked waits for it.
+    """
+    if requested:
+        return "Request"
+    if not state.get("attempted"):
+        return "First"
+    if state["attempted"] != digest:
+        return "Revision"
+    if state.get("spec") != spec:
+        return "Spec"
+    if state.get("phase") in ("Failed", "Error"):
+        return "Retry"
+    if drifted:
+        return "Drift"
+    return None
+
+
+#: Can the same input go well next time? "" = nothing went wrong.
+Cure = Literal["", "time", "change"]
+
+
+def cure(error: BaseException) -> Cure:
+    """What may mend an error: time (outages, rights that a person grants), or only a change of digest or catalog."""
+    return "change" if isinstance(error, Permanent) else "time"
+
+
+def next_look(what: Cure, failures: int, retry: Retry, retry_after: float = 0.0) -> float | None:
+    """Seconds until the application is looked at again after a run; None = at its next regular slot.
+
+    What time may mend is retried with growing delays, up to ``retry.limit`` times in a row, and not before the
+    ``retry_after`` seconds the other side asked for. What only a change can mend waits for the regular slot, as does
+    everything past the limit.
+    """
+    if what != "time" or failures > retry.limit:
+        return None
+    return max(retry_after, delay(max(failures - 1, 0), retry))
+
+
+def delay(attempt: int, retry: Retry) -> float:
+    """Seconds before attempt ``attempt`` + 1, counted from 0: grows up to the cap and never overflows (case f2)."""
+    exponent = min(attempt, 64)
+    return float(min(retry.duration * retry.factor**exponent, retry.max_duration))
+
+
+def health_pause(looks: int, first: float, longest: float) -> float:
+    """Seconds until the next look at a wave that is not healthy yet."""
+    return float(min(first * 1.6 ** min(looks, 32), longest))
+
+
+def sync_status(results: Iterable[ObjectResult], phase: Phase) -> SyncStatus:
+    """Synced when everything wanted is live as wanted. Kept and skipped objects differ from the bundle."""
+    if phase not in ("Succeeded", "Running"):
+        return "OutOfSync"
+    differs = any(r.outcome in ("failed", "kept") or (r.outcome == "skipped" and r.reason) for r in results)
+    return "OutOfSync" if differs else "Synced"
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a run ended."""
+
+    phase: Phase
+    message: str
+    reason: str = ""  #: the error's word, "" when it went well
+
+
+def ending(results: Sequence[ObjectResult], word: str = "", text: str = "") -> Ending:
+    """The phase and one sentence for status and history. ``word`` and ``text``: the error that ended the run."""
+    counts = Counter(r.outcome for r in results)
+    failed = [r for r in results if r.outcome == "failed"]
+    if failed:
+        more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
+        return Ending("Failed", f"{failed[0].reason}{more}", word or "ObjectsFailed")
+    if word:
+        return Ending("Failed", text, word)
+    said = [f"{counts[word]} {word}" for word in WORDS if counts[word]]
+    return Ending("Succeeded", ", ".join(said) or "no objects")
+
+
+#: Outcomes in the order they are told.
+WORDS: tuple[Outcome, ...] = ("created", "configured", "pruned", "kept", "skipped", "failed", "unchanged")
+
+
+def history_entry(
+    *,
+    run: Mapping[str, str],
+    revision: Revision,
+    end: Ending,
+    results: Sequence[ObjectResult],
+    finished: int,
+    durations: Mapping[str, float],
+    health: HealthStatus,
+    count: int = 1,
+) -> dict[str, Any]:
+    """One entry of ``fleetbeat history``. Times in ms since epoch, durations in seconds."""
+    return {
+        "run": run.get("run", ""),
+        "trigger": run.get("trigger", ""),
+        "by": run.get("by", ""),
+        "reason": run.get("reason", ""),
+        "request": run.get("request", ""),
+        "phase": end.phase,
+        "message": end.message,
+        "error": end.reason,
+        "health": health,
+        "revision": {
+            "digest": revision.digest,
+            "tag": revision.tag,
+            "source": revision.source,
+            "revision": revision.revision,
+            "created": revision.created,
+        },
+        "started": int(run.get("created", finished)),
+        "finished": finished,
+        "count": count,
+        "durations": dict(durations),
+        "counts": dict(Counter(r.outcome for r in results)),
+        "results": [r.to_json() for r in results if r.outcome != "unchanged"],
+    }
+
+
+def repeats(newest: Mapping[str, Any] | None, entry: Mapping[str, Any]) -> bool:
+    """Is this the same failure again? Then history counts it instead of filling up (field case f3)."""
+    return (
+        newest is not None
+        and entry["phase"] in ("Failed", "Error")
+        and not entry["request"]
+        and all(newest.get(word) == entry[word] for word in ("phase", "message"))
+        and newest.get("revision", {}).get("digest") == entry["revision"]["digest"]
+    )

@@ -1,0 +1,135 @@
+"""From manifests to a plan: observe, compare, decide what is pruned, put everything into stages. Writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+
+from fleetbeat.decisions.changes import fingerprint
+from fleetbeat.decisions.inventory import ObjectMeta, PruneDecision, group_kinds, to_prune
+from fleetbeat.decisions.waves import SYNC_WAVE, Stage, prune_order
+from fleetbeat.decisions.waves import plan as waves
+from fleetbeat.engine.compare import Comparer, Comparison
+from fleetbeat.engine.observe import observe
+from fleetbeat.engine.plan import Known, Plan, Removal, StagePlan
+from fleetbeat.model import ApiResource, ApiSet, Application, Body, Manifest, ObjectId, ObjectResult
+from fleetbeat.ports import ClusterPort, Seen
+
+_NAMESPACE = ApiResource("", "v1", "Namespace", "namespaces", namespaced=False)
+
+
+def make_plan(
+    cluster: ClusterPort,
+    apis: ApiSet,
+    application: Application,
+    manifests: Sequence[Manifest],
+    *,
+    applyset: str,
+    owned_kinds: Iterable[str],
+    known: Mapping[ObjectId, Known],
+    pool: Executor,
+    owner_name: Callable[[str], str] = lambda mark: mark,
+) -> tuple[Plan, Comparison]:
+    """The plan, and the comparison behind it (``fleetbeat diff`` shows the bodies).
+
+    ``owned_kinds``: ``Kind.group`` of everything the ApplySet parent lists; empty before the first sync, which then
+    needs no LIST. ``known``: what the last run left. A plan with failed results has no stages: nothing is to be
+    written then.
+    """
+    order = waves(manifests)  # first, because a wave that cannot be read is everybody's problem
+    kinds = frozenset(owned_kinds) | group_kinds(known)
+    live = observe(cluster, apis, applyset, kinds, pool)
+    missing = _missing_namespace(cluster, application, manifests)
+    comparer = Comparer(
+        cluster,
+        apis,
+        applyset=applyset,
+        live=live,
+        known=known,
+        owner_name=owner_name,
+        heal=application.sync.self_heal,
+        absent_namespaces=[missing] if missing else [],
+    )
+    comparison = comparer.compare(manifests, pool)
+    settled = comparison.settled
+    if any(result.outcome == "failed" for result in settled):
+        return Plan(settled=settled, known=comparison.known), comparison
+
+    pruning = _pruning(application, apis, live, [m.id for m in manifests], applyset)
+    kept = tuple(ObjectResult(key, "kept", why) for key, why in pruning.kept)
+    stages = _stages(order, comparison, known)
+    removals = {
+        meta.id: Removal(meta.id, Seen(meta.uid, meta.resource_version), _wave(meta.annotations))
+        for meta in pruning.prune
+    }
+    if removals:
+        tiers = prune_order((removal.id, removal.wave) for removal in removals.values())
+        stages.append(StagePlan(0, "prune", tiers))
+    # Everything that carries our label is remembered, kept and ignored objects too: what is known is not drift.
+    rest = {
+        key: Known("", fingerprint(body, key.group_kind), "Healthy")
+        for key, body in live.items()
+        if key not in comparison.verdicts and key not in removals
+    }
+    plan = Plan(
+        changes=comparison.changes,
+        removals=tuple(removals.values()),
+        stages=tuple(stages),
+        settled=settled + kept,
+        known={**rest, **comparison.known},
+        create_namespace=missing,
+        refusal=pruning.refusal or "",
+    )
+    return plan, comparison
+
+
+def _missing_namespace(cluster: ClusterPort, application: Application, manifests: Sequence[Manifest]) -> str:
+    """The destination namespace when the option CreateNamespace has to make it."""
+    name = application.destination.namespace
+    if not (application.sync.create_namespace and name):
+        return ""
+    if any(m.id == ObjectId("", "Namespace", "", name) for m in manifests):
+        return ""
+    return "" if cluster.get(_NAMESPACE, "", name) is not None else name
+
+
+def _pruning(
+    application: Application, apis: ApiSet, live: Mapping[ObjectId, Body], wanted: Sequence[ObjectId], applyset: str
+) -> PruneDecision:
+    metas = [ObjectMeta.of(key.group, key.kind, body) for key, body in live.items()]
+    decision = to_prune(
+        metas,
+        frozenset(wanted),
+        applyset=applyset,
+        allow_empty=application.sync.allow_empty,
+        complete=apis.complete,
+        wanted_uids=frozenset(live[key]["metadata"]["uid"] for key in wanted if key in live),
+    )
+    if application.sync.prune:
+        return decision
+    off = tuple((meta.id, "spec.sync.prune is false") for meta in decision.prune)
+    return PruneDecision(kept=decision.kept + off, ignored=decision.ignored, refusal=decision.refusal)
+
+
+def _stages(order: Sequence[Stage], comparison: Comparison, known: Mapping[ObjectId, Known]) -> list[StagePlan]:
+    """Waves of all manifests, cut down to what is written and what is waited for."""
+    changed = {change.id for change in comparison.changes}
+    stages = []
+    for stage in order:
+        tiers = tuple(cut for tier in stage.tiers if (cut := tuple(key for key in tier if key in changed)))
+        unsettled = tuple(
+            key
+            for key in stage.ids
+            if key not in changed and key in known and known[key].health not in ("Healthy", "Suspended")
+        )
+        if tiers or unsettled:
+            stages.append(StagePlan(stage.wave, stage.part, tiers, unsettled))
+    return stages
+
+
+def _wave(annotations: Mapping[str, str]) -> int:
+    """Of a live object that is to go. What cannot be read counts as 0: its manifest is gone, nobody can mend it."""
+    try:
+        return int(annotations.get(SYNC_WAVE, "0"))
+    except ValueError:
+        return 0

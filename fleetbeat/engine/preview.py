@@ -1,0 +1,48 @@
+"""What a sync would do now, object by object, as text for people. Secrets are masked; nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from fleetbeat.decisions.textdiff import unified
+from fleetbeat.engine.compare import Comparison
+from fleetbeat.engine.plan import Plan
+from fleetbeat.model import Body, Manifest, ObjectId
+
+Action = Literal["create", "configure", "prune", "refuse"]
+
+
+@dataclass(frozen=True)
+class Preview:
+    """One object that differs."""
+
+    id: ObjectId
+    action: Action
+    reason: str
+    text: str  #: unified diff, "" for what is refused
+
+
+def previews(
+    plan: Plan, comparison: Comparison, manifests: Iterable[Manifest], pruned: Mapping[ObjectId, Body | None]
+) -> list[Preview]:
+    """In the order of the manifests, deletions last. ``pruned``: the live bodies of what would be deleted."""
+    bodies = {manifest.id: manifest.body for manifest in manifests}
+    found: list[Preview] = []
+    for key, verdict in comparison.verdicts.items():
+        change, result = verdict.change, verdict.result
+        if change is not None:
+            # Without a dry-run (the kind or namespace does not exist yet) the manifest is the best that is known.
+            after = verdict.wanted if verdict.wanted is not None else bodies[key]
+            action: Action = "create" if change.seen is None else "configure"
+            found.append(Preview(key, action, change.reason, unified(verdict.live, after)))
+        elif result is not None and result.outcome == "failed":
+            found.append(Preview(key, "refuse", result.reason, ""))
+        elif result is not None and result.outcome == "skipped":
+            found.append(Preview(key, "configure", result.reason, unified(verdict.live, verdict.wanted)))
+    for removal in plan.removals:
+        found.append(
+            Preview(removal.id, "prune", "not in the bundle any more", unified(pruned.get(removal.id), None))
+        )
+    return found

@@ -1,0 +1,151 @@
+"""Writing one stage of a plan: tiers one after another, the objects of a tier in parallel.
+
+Every write carries the state it was decided on (uid and resourceVersion, or absence). A 409 means the object moved in
+between: look again, decide again, write again with the new state; the cluster's guard is asked before each try, so a
+worker that has lost its lock stops instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from fleetbeat.decisions.changes import fingerprint, same
+from fleetbeat.decisions.health import health
+from fleetbeat.decisions.manifests import digest
+from fleetbeat.decisions.ownership import Foreign, owner_of
+from fleetbeat.engine.compare import labelled
+from fleetbeat.engine.plan import Change, Known
+from fleetbeat.errors import Conflict, NotYet, Refused, Rejected, Unauthorized
+from fleetbeat.model import ApiResource, ApiSet, Body, Health, Manifest, ObjectId, ObjectResult
+from fleetbeat.ports import Absent, ClusterPort, Seen
+
+#: An object that moves at each of so many tries is fought over; the next tick says so again.
+TRIES = 6
+
+
+@dataclass(frozen=True)
+class Done:
+    """One object after its turn."""
+
+    result: ObjectResult
+    known: Known | None = None  #: None when it failed or has to wait
+    health: Health | None = None
+    not_yet: str = ""  #: why it could not be tried yet (a kind not served yet, a namespace going away)
+
+
+def write_stage(
+    cluster: ClusterPort,
+    apis: ApiSet,
+    applyset: str,
+    tiers: Sequence[Sequence[Change]],
+    manifests: Sequence[Manifest],
+    pool: Executor,
+    *,
+    record: Callable[[Sequence[Done]], None],
+) -> list[Done]:
+    """Apply ``tiers``. A failure lets its own tier finish and stops before the next one.
+
+    ``record`` is called after each tier's writes, and for long tiers in between, before anything else is begun.
+    Raises LostLock and ClusterUnavailable as they come.
+    """
+    done: list[Done] = []
+    writer = _Writer(cluster, apis, applyset, manifests)
+    for tier in tiers:
+        for start in range(0, len(tier), _BATCH):
+            batch = list(pool.map(writer.write, tier[start : start + _BATCH]))
+            record(batch)
+            done += batch
+        if any(one.not_yet or one.result.outcome == "failed" for one in done):
+            break
+    return done
+
+
+_NAMESPACE = ApiResource("", "v1", "Namespace", "namespaces", namespaced=False)
+
+#: Results are kept at least this often, so that a kill loses the telling of few writes (never the writes themselves).
+_BATCH = 64
+
+
+class _Writer:
+    def __init__(self, cluster: ClusterPort, apis: ApiSet, applyset: str, manifests: Sequence[Manifest]) -> None:
+        self._cluster = cluster
+        self._apis = apis
+        self._applyset = applyset
+        self._manifests = manifests
+
+    def write(self, change: Change) -> Done:
+        manifest = self._manifests[change.index]
+        try:
+            return self._apply(change, manifest)
+        except NotYet as error:
+            return Done(ObjectResult(change.id, "skipped", str(error), change.wave), not_yet=str(error))
+        except (Rejected, Refused, Unauthorized) as error:
+            return Done(ObjectResult(change.id, "failed", str(error), change.wave))
+
+    def _apply(self, change: Change, manifest: Manifest) -> Done:
+        resource = self._apis.find(change.id.group, change.id.kind, manifest.version)
+        if resource is None:
+            raise NotYet(f"{change.id}: the cluster does not serve {manifest.api_version} {change.id.kind} yet")
+        wanted = labelled(manifest.body, self._applyset)
+        for _ in range(TRIES):
+            try:
+                written = self._cluster.apply(resource, wanted, expect=change.seen or Absent(), force=True)
+            except Conflict:
+                again = self._look_again(resource, change, wanted, manifest)
+                if isinstance(again, Done):
+                    return again
+                change = again
+                continue
+            outcome = "created" if written.created else "configured"
+            result = ObjectResult(
+                change.id,
+                "created" if outcome == "created" else "configured",
+                "; ".join(filter(None, (change.reason, *written.warnings))),
+                change.wave,
+                managers=change.managers,
+                audit_id=written.audit_id,
+            )
+            return _done(result, manifest, written.body)
+        raise Refused(f"{change.id} was changed by somebody else at each of {TRIES} tries; it is looked at again later")
+
+    def _look_again(self, resource: ApiResource, change: Change, wanted: Body, manifest: Manifest) -> Change | Done:
+        """The object is not as it was when the change was decided."""
+        live = self._cluster.get(resource, change.id.namespace, change.id.name)
+        if live is None:
+            return replace(change, seen=None)
+        owner = owner_of(live, self._applyset)
+        if isinstance(owner, Foreign):
+            raise Refused(f"{change.id} belongs to {owner.tool} {owner.name} ({owner.mark}); it is not touched")
+        if live["metadata"].get("deletionTimestamp"):
+            raise NotYet(f"{change.id} is being deleted; it is created again when it is gone")
+        answer = self._cluster.apply(resource, wanted, dry_run=True, force=True)
+        if same(live, answer.body):
+            result = ObjectResult(change.id, "unchanged", "was as wanted when its turn came", change.wave)
+            return _done(result, manifest, live)
+        return replace(change, seen=Seen(live["metadata"]["uid"], live["metadata"]["resourceVersion"]))
+
+
+def _done(result: ObjectResult, manifest: Manifest, live: Body) -> Done:
+    state = health(live, now=datetime.now(UTC))
+    return Done(
+        replace(result, health=state.status),
+        Known(digest(manifest), fingerprint(live, result.id.group_kind), state.status),
+        state,
+    )
+
+
+def ensure_namespace(cluster: ClusterPort, name: str) -> None:
+    """Make the destination namespace for CreateNamespace=true. It stays nobody's: no label, never pruned."""
+    body: Body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    try:
+        cluster.create(_NAMESPACE, body)
+    except Conflict:
+        return  # somebody was faster
+
+
+def group_tiers(tiers: Sequence[Sequence[ObjectId]], changes: Mapping[ObjectId, Change]) -> list[list[Change]]:
+    """The changes of a stage in the order its tiers say."""
+    return [[changes[key] for key in tier] for tier in tiers]

@@ -1,0 +1,307 @@
+"""A whole Fleetbeat on real parts, for tests: Redis, registry, cluster, beat and workers as processes of their own.
+
+``Fleet`` gives tests the words of a user: push a bundle, put an application into the catalog, wait for its sync, read
+its history, look at the cluster and at the API server's audit log.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import secrets
+import sys
+import uuid
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+import yaml
+
+from fleetbeat.clients.broker import make_app, publish_reconcile
+from fleetbeat.clients.catalogs import Catalogs
+from fleetbeat.clients.oci_push import push
+from fleetbeat.clients.runs import Runs
+from fleetbeat.clients.store import Store
+from fleetbeat.local.cluster import Cluster
+from fleetbeat.local.process import Process
+from fleetbeat.local.redis import RedisServer
+from fleetbeat.local.registry import Registry
+from fleetbeat.model import Revision, SecretText
+from fleetbeat.settings import Settings, load
+from fleetbeat.wire import WORK_QUEUE
+from waiting import wait_for
+
+WRITE_VERBS = {"create", "update", "patch", "delete", "deletecollection"}
+
+
+def config_map(
+    name: str, namespace: str = "", data: Mapping[str, str] | None = None, **metadata: Any
+) -> dict[str, Any]:
+    """A ConfigMap manifest; ``metadata`` adds labels, annotations."""
+    place = {"namespace": namespace} if namespace else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, **place, **metadata},
+        "data": dict(data or {"key": "value"}),
+    }
+
+
+def in_wave(wave: int, manifest: dict[str, Any]) -> dict[str, Any]:
+    manifest["metadata"].setdefault("annotations", {})["argocd.argoproj.io/sync-wave"] = str(wave)
+    return manifest
+
+
+class Fleet:
+    """Processes of one installation. Stop it with ``stop``; the parts given to it stay."""
+
+    def __init__(
+        self,
+        folder: Path,
+        redis: RedisServer,
+        registry: Registry,
+        clusters: Iterable[Cluster],
+        *,
+        workers: int = 2,
+        concurrency: int = 4,
+        lock_ttl: float = 3.0,
+        lease: float = 4.0,
+        **settings: str,
+    ) -> None:
+        self.folder, self.redis, self.registry = folder, redis, registry
+        self.clusters = {cluster.name: cluster for cluster in clusters}
+        self.catalog = folder / "catalog"
+        self.catalog.mkdir(parents=True)
+        self.env = {
+            "FLEETBEAT_REDIS_URL": redis.url,
+            "FLEETBEAT_KEY": base64.b64encode(secrets.token_bytes(32)).decode(),
+            "FLEETBEAT_CATALOG": str(self.catalog),
+            "FLEETBEAT_LOCK_TTL": str(lock_ttl),
+            "FLEETBEAT_LOCK_MARGIN": "0.5",
+            "FLEETBEAT_BEAT_LEASE": str(lease),
+            "FLEETBEAT_BEAT_CATALOG_EVERY": "0.2",
+            "FLEETBEAT_RESOLVE_TTL": "0.2",
+            **settings,
+        }
+        self.settings: Settings = load(self.env)
+        self.store = Store(SecretText(redis.url), self.settings.sealing_key())
+        self.runs = Runs(self.store, self.settings)
+        self.catalogs = Catalogs(self.store)
+        self.celery = make_app(self.settings, "fleetbeat.tests")
+        self._concurrency = concurrency
+        self.beats = [self._beat(1)]
+        self.workers = [self._worker(number) for number in range(1, workers + 1)]
+        for cluster in self.clusters.values():
+            self._describe_cluster(cluster)
+
+    # ── processes ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _celery(self, *arguments: str) -> list[str]:
+        return [sys.executable, "-m", "celery", *arguments]
+
+    def _beat(self, number: int) -> Process:
+        command = self._celery("-A", "scheduler.app", "beat", "-l", "INFO", "--pidfile=")
+        return Process(f"beat-{number}", command, log=self.folder / f"beat-{number}.log", env=self.env)
+
+    def _worker(self, number: int) -> Process:
+        name = f"w{number}-{uuid.uuid4().hex[:6]}@fleet"
+        command = self._celery(
+            *("-A", "workers.app", "worker", "-P", "threads", "-c", str(self._concurrency), "-l", "INFO", "-E"),
+            *("--without-gossip", "--without-mingle", "-n", name),
+        )
+        return Process(f"worker-{number}", command, log=self.folder / f"worker-{number}.log", env=self.env)
+
+    def start(self) -> Fleet:
+        for process in (*self.beats, *self.workers):
+            process.start()
+        return self
+
+    def stop(self) -> None:
+        for process in (*self.beats, *self.workers):
+            process.kill()
+        self.celery.close()
+        self.store.redis.close()
+
+    def __enter__(self) -> Fleet:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def logs(self) -> str:
+        """Everything the processes have said; for a failing test's message and for looking for secrets."""
+        return "\n".join(path.read_text(errors="replace") for path in sorted(self.folder.glob("*.log")))
+
+    # ── what a user does ─────────────────────────────────────────────────────────────────────────────────────────
+
+    def push(self, app: str, manifests: Iterable[dict[str, Any]] | Mapping[str, str], tag: str = "stable") -> Revision:
+        """A bundle of these objects (one file each, in this order) or of these files."""
+        source = self.folder / "bundles" / uuid.uuid4().hex
+        source.mkdir(parents=True)
+        if isinstance(manifests, Mapping):
+            files = dict(manifests)
+        else:
+            files = {f"{number:04}.yaml": yaml.safe_dump(body) for number, body in enumerate(manifests)}
+        for name, text in files.items():
+            path = source / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return push(source, f"{self.repository(app)}:{tag}", plain_http=True, allow_empty=True)
+
+    def repository(self, app: str) -> str:
+        return f"{self.registry.host}/{app}-{self.folder.name.lower()}"
+
+    def application(
+        self,
+        app: str,
+        *,
+        namespace: str = "",
+        cluster: str = "",
+        interval: str = "1h",
+        source: Mapping[str, Any] | None = None,
+        **sync: Any,
+    ) -> None:
+        """Put it into the catalog; beat sees it within the second."""
+        document = {
+            "apiVersion": "fleetbeat.dev/v1alpha1",
+            "kind": "Application",
+            "metadata": {"name": app},
+            "spec": {
+                "source": {"oci": self.repository(app), "tag": "stable", "plainHTTP": True, **(source or {})},
+                "destination": {"cluster": cluster or next(iter(self.clusters))},
+                "sync": {"interval": interval, **sync},
+            },
+        }
+        if namespace:
+            document["spec"]["destination"]["namespace"] = namespace
+        self._write(f"app-{app}.yaml", document)
+
+    def _describe_cluster(self, cluster: Cluster) -> None:
+        self._write(
+            f"cluster-{cluster.name}.yaml",
+            {
+                "apiVersion": "fleetbeat.dev/v1alpha1",
+                "kind": "Cluster",
+                "metadata": {"name": cluster.name},
+                "spec": {
+                    "server": cluster.server,
+                    "ca": {"inline": cluster.ca_pem},
+                    "token": {"inline": cluster.token},
+                },
+            },
+        )
+
+    def _write(self, name: str, document: Mapping[str, Any]) -> None:
+        temporary = self.folder / f"{name}.tmp"
+        temporary.write_text(yaml.safe_dump(dict(document)))
+        temporary.rename(self.catalog / name)  # beat never reads half a file
+
+    def request(self, app: str, reason: str = "test") -> str:
+        """Ask for a sync as `fleetbeat sync` does; returns the request's id."""
+        wait_for(lambda: app in self.catalogs.names(), what=f"{app} in the catalog")
+        request = uuid.uuid4().hex[:12]
+        wait_for(
+            lambda: self.runs.request(app, request, by="tester", reason=reason) is not None, what=f"{app} registered"
+        )
+        publish_reconcile(self.celery, [app], WORK_QUEUE)
+        return request
+
+    def ring(self, app: str) -> None:
+        """What a tick does."""
+        publish_reconcile(self.celery, [app], WORK_QUEUE)
+
+    # ── what a user sees ─────────────────────────────────────────────────────────────────────────────────────────
+
+    def state(self, app: str) -> dict[str, str]:
+        return self.runs.look(app).state
+
+    def history(self, app: str) -> list[dict[str, Any]]:
+        return [orjson.loads(entry) for entry in self.runs.history(app)]
+
+    def wait_run(
+        self, app: str, *, digest: str = "", phase: str = "", since: int = 0, timeout: float = 60
+    ) -> dict[str, Any]:
+        """The newest ended run, once there are more than ``since`` and it has this digest and phase."""
+
+        def ended() -> dict[str, Any] | None:
+            entries = self.history(app)
+            if len(entries) <= since:
+                return None
+            for entry in entries[: len(entries) - since]:
+                if (not digest or entry["revision"]["digest"] == digest) and (not phase or entry["phase"] == phase):
+                    return entry
+            return None
+
+        try:
+            return wait_for(ended, timeout=timeout, what=f"a run of {app} {phase} {digest[:19]}")
+        except AssertionError as error:
+            look = self.runs.look(app)
+            raise AssertionError(f"{error}\nrun: {look.run}\nstate: {look.state}\n{self.logs()[-6000:]}") from None
+
+    def sync(self, app: str, *, timeout: float = 60) -> dict[str, Any]:
+        """Request a sync and wait for the run that answers it."""
+        request = self.request(app)
+
+        def answered() -> dict[str, Any] | None:
+            return next((entry for entry in self.history(app) if entry["request"] == request), None)
+
+        try:
+            return wait_for(answered, timeout=timeout, what=f"the sync of {app}")
+        except AssertionError as error:
+            look = self.runs.look(app)
+            raise AssertionError(f"{error}\nrun: {look.run}\nstate: {look.state}\n{self.logs()[-6000:]}") from None
+
+    def get(self, path: str, cluster: str = "") -> dict[str, Any] | None:
+        """One object by its API path, as administrator; None when it is not there."""
+        status, body = self._cluster(cluster).request("GET", path)
+        return body if status == 200 else None
+
+    def writes(
+        self, app: str = "", *, cluster: str = "", since: int = 0, parents: bool = False
+    ) -> list[dict[str, Any]]:
+        """Audit events of Fleetbeat's kept writes (no dry-runs), without those to ApplySet parents."""
+        found = []
+        for event in self._cluster(cluster).audit(since):
+            agent = event.get("userAgent", "")
+            if (
+                not agent.startswith("fleetbeat/")
+                or event["verb"] not in WRITE_VERBS
+                or "dryRun=All" in event["requestURI"]
+            ):
+                continue
+            if app and f" app/{app} " not in f"{agent} ":
+                continue
+            reference = event.get("objectRef", {})
+            if not parents and reference.get("namespace") == "fleetbeat" and reference.get("resource") == "configmaps":
+                continue
+            found.append(event)
+        return found
+
+    def _cluster(self, name: str) -> Cluster:
+        return self.clusters[name] if name else next(iter(self.clusters.values()))
+
+
+def outcomes(entry: Mapping[str, Any]) -> dict[str, str]:
+    """``{"ConfigMap shop/web": "configured"}`` of a history entry."""
+    from fleetbeat.model import ObjectId
+
+    return {str(ObjectId.from_key(result["id"])): result["outcome"] for result in entry["results"]}
+
+
+def words(events: Iterable[Mapping[str, Any]]) -> list[str]:
+    """``["patch configmaps shop/web"]`` of audit events."""
+    found = []
+    for event in events:
+        reference = event.get("objectRef", {})
+        name = (
+            f"{reference.get('namespace')}/{reference.get('name')}"
+            if reference.get("namespace")
+            else reference.get("name")
+        )
+        found.append(f"{event['verb']} {reference.get('resource')} {name}")
+    return found
+
+
+def dump(value: Any) -> str:
+    return json.dumps(value, indent=1, default=str)

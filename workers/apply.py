@@ -1,0 +1,218 @@
+"""Step 4, once per stage: write what the plan says, then wait until it is healthy, without holding a worker.
+
+The first execution of a stage takes the ApplySet parent by compare-and-set, which makes this run the writer in the
+cluster too, then writes. When something is not healthy yet the step waits in the due set; the executions that follow
+only look, until all is well or the wave's time is over.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import orjson
+
+from fleetbeat.clients import applyset
+from fleetbeat.decisions.inventory import group_kinds, namespaces
+from fleetbeat.decisions.lifecycle import after, health_pause, stage_of
+from fleetbeat.decisions.manifests import RawManifest, bundle_kinds
+from fleetbeat.engine.plan import Plan, StagePlan, manifests_from_json
+from fleetbeat.engine.remove import remove_tier
+from fleetbeat.engine.settle import judge, read
+from fleetbeat.engine.write import Done, ensure_namespace, group_tiers, write_stage
+from fleetbeat.errors import Rejected
+from fleetbeat.model import ApiSet, Health, Manifest, ObjectId
+from workers import memory, tally
+from workers.target import Target, target
+from workers.task import Next, Outcome, Wait, Work, failed
+
+SETTLED = ("Healthy", "Suspended")
+
+
+def apply(work: Work) -> Outcome:
+    shared, record, turn = work.parts, work.record, work.turn
+    plan_text, rendered = shared.blobs.get(record["plan"]), shared.blobs.get(record["rendered"])
+    if plan_text is None or rendered is None:
+        return Next("pull", {"stages": ""})
+    number = stage_of(turn.step)
+    plan, manifests = Plan.from_json(plan_text), manifests_from_json(rendered)
+    stage = plan.stages[number]
+    where = target(shared, turn.app, run=turn.run, digest=record["digest"], guard=work.lease.check)
+    begun = float(record["stage_began"]) if record.get("stage") == str(number) else time.time()
+    this = _Stage(work, where, plan, stage, manifests, number, begun)
+    if record.get("written") != str(number):
+        return this.write()
+    return this.look(_pending(record))
+
+
+class _Stage:
+    """One execution's view of one stage."""
+
+    def __init__(
+        self,
+        work: Work,
+        where: Target,
+        plan: Plan,
+        stage: StagePlan,
+        manifests: Sequence[Manifest],
+        number: int,
+        begun: float,
+    ) -> None:
+        self.work = work
+        self.where = where
+        self.plan = plan
+        self.stage = stage
+        self.manifests = manifests
+        self.number = number
+        self.begun = begun
+        self.apis = _with_bundle(where.cluster.api_set(), manifests)
+
+    def write(self) -> Outcome:
+        """Take the cluster's side of the lock, then write everything of the stage."""
+        work, where = self.work, self.where
+        if waits := self._take():
+            return waits
+        if self.number == 0 and self.plan.create_namespace:
+            ensure_namespace(where.cluster, self.plan.create_namespace)
+        if self.stage.part == "prune":
+            done = self._prune()
+        else:
+            finished = tally.load(work.parts, work.turn.run) if int(work.record.get("tries", 1)) > 1 else {}
+            tiers = group_tiers(self.stage.tiers, {c.id: c for c in self.plan.changes if c.id not in finished})
+            done = write_stage(
+                where.cluster,
+                self.apis,
+                where.applyset,
+                tiers,
+                self.manifests,
+                work.parts.pool,
+                record=lambda batch: tally.keep(work.parts, work.turn.run, batch),
+            )
+        if any(one.result.outcome == "failed" for one in done):
+            return Next("report", {"error": "ObjectsFailed", "error_cure": _cure(done)})
+        if waiting := [one for one in done if one.not_yet]:
+            return self._wait(waiting[0].not_yet, {}, 0)
+        pending = {one.result.id for one in done if one.health is None or one.health.status not in SETTLED}
+        pending |= set(self.stage.unsettled)
+        if self.stage.part == "prune":
+            pending = {one.result.id for one in done if one.result.outcome == "pruned" and one.result.audit_id}
+        written: dict[str, str | int | float] = {"written": self.number}
+        if not pending:
+            return self._next(written)
+        # A bad status in the answer to a write is from before that write: only the first look judges.
+        return self._wait(self._waiting_for(pending), {**written, "pending": _keys(pending)}, 0)
+
+    def look(self, pending: set[ObjectId]) -> Outcome:
+        """Has what was written become healthy, or what was deleted gone?"""
+        live = read(self.where.cluster, self.apis, self.where.applyset, pending)
+        looks = int(self.work.record.get("looks") or 0) + 1
+        if self.stage.part == "prune":
+            there = {key for key, body in live.items() if body is not None}
+            if not there:
+                return self._next({})
+            message = f"{memory.joined(sorted(there))} to be gone (finalizers run)"
+            return self._wait(message, {"pending": _keys(there)}, looks)
+        judged = judge(live)
+        tally.settle(self.work.parts, self.work.turn.run, judged)
+        bad = {key: state for key, (state, _) in judged.items() if state.status in ("Degraded", "Missing")}
+        if bad:
+            return self._unhealthy(bad)
+        restless = {key: state for key, (state, _) in judged.items() if state.status not in SETTLED}
+        if not restless:
+            return self._next({})
+        return self._wait(_told(restless), {"pending": _keys(restless)}, looks)
+
+    def _take(self) -> Wait | None:
+        """Grow the parent to everything this plan may touch, with our fence: from here on older writers get a 409."""
+        turn, shared = self.work.turn, self.work.parts
+        wanted = [m.id for m in self.manifests] + [removal.id for removal in self.plan.removals]
+        everything = [*wanted, *self.plan.known]
+        try:
+            applyset.take(
+                self.where.cluster,
+                shared.settings.namespace,
+                turn.app,
+                run=turn.run,
+                fence=turn.fence,
+                group_kinds=group_kinds(everything),
+                namespaces=namespaces(everything),
+                digest=self.work.record["digest"],
+            )
+        except applyset.HigherFence as error:
+            # Redis was flushed and counts from the start again: go on above what the cluster has seen.
+            # If instead a successor is at work, our lock is gone, and so is the right to write this wait down.
+            shared.runs.raise_fence(error.fence)
+            return Wait(turn.step, 0.0, "the fence counter was behind the cluster's; beginning again above it")
+        return None
+
+    def _prune(self) -> list[Done]:
+        removals = {removal.id: removal for removal in self.plan.removals}
+        done: list[Done] = []
+        for tier in self.stage.tiers:
+            batch = [removals[key] for key in tier]
+            done += remove_tier(self.where.cluster, self.apis, self.where.applyset, batch, self.work.parts.pool)
+            tally.keep(self.work.parts, self.work.turn.run, done)
+        return done
+
+    def _next(self, fields: dict[str, str | int | float]) -> Next:
+        following = after(self.work.turn.step, len(self.plan.stages))
+        return Next(following, {**fields, "pending": "", "looks": 0, "stage": ""})
+
+    def _wait(self, message: str, fields: dict[str, str | int | float], looks: int) -> Outcome:
+        steps, timeout = self.work.parts.settings.steps, self.where.application.sync.timeout
+        waited = time.time() - self.begun
+        if waited >= timeout:
+            return failed(Timeout(f"{self.stage.title} is not ready after {timeout:.0f} s: {message}"))
+        pause = min(health_pause(looks, steps.health_poll, steps.health_poll_max), max(timeout - waited, 0.05))
+        kept: dict[str, str | int | float] = {"stage": self.number, "stage_began": self.begun, "looks": looks}
+        return Wait(self.work.turn.step, pause, f"{self.stage.title}: {message}", {**kept, **fields})
+
+    def _waiting_for(self, pending: set[ObjectId]) -> str:
+        return f"{memory.joined(sorted(pending))} to become healthy"
+
+    def _unhealthy(self, bad: dict[ObjectId, Health]) -> Next:
+        return failed(Unhealthy(f"{self.stage.title}: {_told(bad)}"))
+
+
+class Timeout(Rejected):
+    """A wave did not become ready in ``spec.sync.timeout``."""
+
+    @property
+    def reason(self) -> str:
+        return "HealthCheckTimeout"
+
+
+class Unhealthy(Rejected):
+    """What was applied is broken, and says so itself."""
+
+    @property
+    def reason(self) -> str:
+        return "HealthCheckFailed"
+
+
+def _with_bundle(apis: ApiSet, manifests: Sequence[Manifest]) -> ApiSet:
+    """What the cluster serves, and what it will serve once the bundle's CRDs are established."""
+    served = {(r.group, r.version, r.kind) for r in apis.resources}
+    coming = [
+        r
+        for r in bundle_kinds([RawManifest(m.body, m.origin) for m in manifests])
+        if (r.group, r.version, r.kind) not in served
+    ]
+    return ApiSet((*apis.resources, *coming), apis.complete, apis.version)
+
+
+def _pending(record: dict[str, str]) -> set[ObjectId]:
+    return {ObjectId.from_key(key) for key in orjson.loads(record.get("pending") or "[]")}
+
+
+def _keys(ids: set[ObjectId] | dict[ObjectId, Health]) -> str:
+    return orjson.dumps(sorted(key.key for key in ids)).decode()
+
+
+def _told(states: dict[ObjectId, Health]) -> str:
+    return memory.joined([f"{key} is {s.status}: {s.message}" for key, s in sorted(states.items())], most=3)
+
+
+def _cure(done: Sequence[Done]) -> str:
+    """A run whose objects failed is tried again in time: rights may be granted, webhooks come back."""
+    return "time" if any(one.result.outcome == "failed" for one in done) else ""

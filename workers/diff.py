@@ -1,0 +1,35 @@
+"""Step 3: compare everything with the cluster by dry-run, and write down the plan. Writes nothing to the cluster."""
+
+from __future__ import annotations
+
+from fleetbeat.clients import applyset
+from fleetbeat.decisions.lifecycle import after
+from fleetbeat.engine.plan import manifests_from_json
+from fleetbeat.engine.planning import make_plan
+from workers import memory
+from workers.owners import owner_name
+from workers.target import target
+from workers.task import Next, Work
+
+
+def diff(work: Work) -> Next:
+    shared, record = work.parts, work.record
+    rendered = shared.blobs.get(record["rendered"])
+    if rendered is None:
+        return Next("pull")
+    where = target(shared, work.turn.app, run=work.turn.run, digest=record["digest"])
+    parent = applyset.read(where.cluster, shared.settings.namespace, work.turn.app)
+    state = shared.runs.look(work.turn.app).state
+    plan, _ = make_plan(
+        where.cluster,
+        where.cluster.api_set(),
+        where.application,
+        manifests_from_json(rendered),
+        applyset=where.applyset,
+        owned_kinds=parent.group_kinds if parent else (),
+        known=memory.load_known(shared, state.get("inventory", "")) or {},
+        pool=shared.pool,
+        owner_name=owner_name(where.cluster, shared.settings.namespace),
+    )
+    stages = len(plan.stages)
+    return Next(after("diff", stages), {"plan": shared.blobs.put(plan.to_json()), "stages": stages})

@@ -1,0 +1,44 @@
+"""What every step of this process shares, opened at first use: settings, Redis, clients."""
+
+from __future__ import annotations
+
+import functools
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from fleetbeat.clients.blobs import Blobs
+from fleetbeat.clients.catalogs import Catalogs
+from fleetbeat.clients.due import DueSet
+from fleetbeat.clients.oci import OciSource
+from fleetbeat.clients.runs import Runs
+from fleetbeat.clients.store import Store
+from fleetbeat.settings import Settings, load
+
+
+@dataclass(frozen=True)
+class Parts:
+    settings: Settings
+    store: Store
+    runs: Runs
+    blobs: Blobs
+    catalogs: Catalogs
+    due: DueSet
+    source: OciSource
+    pool: ThreadPoolExecutor  #: requests of one step; shared, so that a process has a bounded number in flight
+
+
+@functools.cache
+def parts() -> Parts:
+    """Raises ConfigurationError; a worker calls it at start so that a bad setting stops it there and then."""
+    settings = load()
+    store = Store.open(settings)
+    return Parts(
+        settings=settings,
+        store=store,
+        runs=Runs(store, settings),
+        blobs=Blobs(store, settings.blobs),
+        catalogs=Catalogs(store),
+        due=DueSet(store, settings.beat),
+        source=OciSource(settings.http, settings.bundles),
+        pool=ThreadPoolExecutor(settings.steps.parallel * 2, thread_name_prefix="requests"),
+    )

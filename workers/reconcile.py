@@ -1,0 +1,165 @@
+"""The cheap look at one application: is there anything to do? Rung by beat, by people, by other services.
+
+Nothing to do costs no write, neither in Redis nor in the cluster: the next look is already in the due set.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from celery import Celery
+
+from fleetbeat.clients.runs import Look, new_run_id
+from fleetbeat.decisions.changes import moved
+from fleetbeat.decisions.health import worst
+from fleetbeat.decisions.inventory import group_kinds
+from fleetbeat.decisions.lifecycle import cure, first_step, next_look, wants_run
+from fleetbeat.engine.observe import observe
+from fleetbeat.engine.plan import Known
+from fleetbeat.engine.settle import judge, read
+from fleetbeat.errors import FleetbeatError, StoreUnavailable
+from fleetbeat.model import Health, ObjectId, Revision
+from workers import chain, memory
+from workers.parts import Parts, parts
+from workers.target import Target, connected
+
+log = logging.getLogger(__name__)
+
+
+def reconcile(celery: Celery, app: str) -> str:
+    """Look, and begin a run or go on with one. The returned words are what Flower shows."""
+    shared = parts()
+    try:
+        return _reconcile(celery, shared, app)
+    except StoreUnavailable as error:
+        log.warning("%s: %s; beat rings again", app, error)
+        return "Redis unavailable; rung again later"
+    except FleetbeatError as error:
+        return _trouble(shared, app, error)
+
+
+def _reconcile(celery: Celery, shared: Parts, app: str) -> str:
+    entry = shared.catalogs.application(app)
+    look = shared.runs.look(app)
+    if entry is None:
+        return "not in the catalog"
+    application, cluster, spec = entry
+    if look.run:
+        return _go_on(celery, shared, app, look)
+
+    request = look.request.get("id", "")
+    revision = memory.resolve(shared, application.source, fresh=bool(request))
+    where = connected(shared.settings, application, cluster, spec, digest=revision.digest)
+    why = wants_run(state=look.state, requested=bool(request), spec=spec, digest=revision.digest, drifted=False)
+    if why is None and (moved_ids := _moved(shared, where, look)):
+        why = "Drift"
+        log.info("%s: moved: %s", app, ", ".join(str(key) for key in sorted(moved_ids)[:5]))
+    if why is None:
+        if look.state.get("trouble"):
+            shared.runs.remember(app, {"trouble": "", "message": look.state.get("calm", ""), "failures": 0})
+        return "nothing to do"
+    return _begin(celery, shared, app, look, why, spec, revision)
+
+
+def _begin(celery: Celery, shared: Parts, app: str, look: Look, why: str, spec: str, revision: Revision) -> str:
+    run = new_run_id()
+    request = look.request
+    step = first_step()
+    fence = shared.runs.start(
+        app,
+        run,
+        {
+            "step": step,
+            "trigger": why,
+            "by": request.get("by", ""),
+            "reason": request.get("reason", ""),
+            "request": request.get("id", ""),
+            "spec": spec,
+            "digest": revision.digest,
+            "tag": revision.tag,
+        },
+        request=request.get("id", ""),
+    )
+    if fence is None:
+        return "another run has begun"
+    chain.publish(celery, app, run, step, fence, None)
+    return f"run {run} began: {why}"
+
+
+def _go_on(celery: Celery, shared: Parts, app: str, look: Look) -> str:
+    """A run is under way: end its wait for a newer digest, ring its step again if it got lost, or leave it alone."""
+    entry = shared.catalogs.application(app)
+    newer = ""
+    if entry is not None and look.run.get("state") == "waiting":
+        fresh = bool(look.request)
+        try:
+            digest = memory.resolve(shared, entry[0].source, fresh=fresh).digest
+        except FleetbeatError as error:
+            log.info("%s: while waiting: %s", app, error)
+        else:
+            newer = digest if digest != look.run.get("digest") else ""
+    if newer:
+        shared.runs.note(app, look.run["run"], {"next": newer})
+    found = shared.runs.resume(app, now=bool(newer))
+    if isinstance(found, str):
+        return f"run {look.run.get('run')} is {found}"
+    run, step, fence = found
+    stages = look.run.get("stages")
+    chain.publish(celery, app, run, step, fence, int(stages) if stages else None)
+    return f"run {run} goes on with {step}"
+
+
+def _moved(shared: Parts, where: Target, look: Look) -> set[ObjectId]:
+    """Objects that are not as the last run left them. Health is refreshed on the way where only a status moved."""
+    known = memory.load_known(shared, look.state.get("inventory", ""))
+    if known is None:
+        return {ObjectId("", "everything", "", "(what was applied is not remembered)")}
+    apis = where.cluster.api_set()
+    live = observe(where.cluster, apis, where.applyset, group_kinds(known), shared.pool)
+    changed: set[ObjectId] = set()
+    restless: list[ObjectId] = []
+    for key in known.keys() | live.keys():
+        mark = memory.mark(key, live.get(key))
+        movement = moved(known[key].fingerprint if key in known else None, mark)
+        if movement in ("moved", "gone", "new"):
+            changed.add(key)
+        elif movement == "status" or known[key].health not in ("Healthy", "Suspended"):
+            restless.append(key)
+    if restless and not changed:
+        _refresh_health(shared, where, look, known, restless)
+    return changed
+
+
+def _refresh_health(
+    shared: Parts, where: Target, look: Look, known: dict[ObjectId, Known], restless: list[ObjectId]
+) -> None:
+    """Only statuses moved: no run, but what people see shall be true."""
+    judged = judge(read(where.cluster, where.cluster.api_set(), where.applyset, restless))
+    for key, (_, seen) in judged.items():
+        if seen is not None and key in known:
+            known[key] = seen._replace(hash=known[key].hash)
+    health = worst([Health(entry.health) for entry in known.values()])  # type: ignore[arg-type]
+    inventory = memory.save_known(shared, known)
+    if inventory != look.state.get("inventory") or health != look.state.get("health"):
+        shared.runs.remember(where.application.name, {"inventory": inventory, "health": health})
+
+
+def _trouble(shared: Parts, app: str, error: FleetbeatError) -> str:
+    """The look itself failed: keep what is known, say why, look again soon."""
+    log.warning("%s: %s: %s", app, error.reason, error)
+    try:
+        state = shared.runs.look(app).state
+        failures = int(state.get("failures") or 0) + 1
+        fields: dict[str, Any] = {"failures": failures, "reason": error.reason, "message": str(error)}
+        if not state.get("trouble"):
+            fields |= {"trouble": error.reason, "calm": state.get("message", ""), "sync": "Unknown"}
+        shared.runs.remember(app, fields)
+        entry = shared.catalogs.application(app)
+        if entry is not None:
+            pause = next_look(cure(error), failures, entry[0].sync.retry, getattr(error, "retry_after", None) or 0.0)
+            if pause is not None:
+                shared.runs.look_again(app, pause)
+    except FleetbeatError as second:
+        log.warning("%s: %s", app, second)
+    return f"{error.reason}: {error}"

@@ -1,0 +1,22 @@
+"""Step 2: the bundle's files become manifests for the target cluster: read, defaulted, checked against its API set."""
+
+from __future__ import annotations
+
+from fleetbeat.decisions.bundles import unpack
+from fleetbeat.decisions.manifests import read, resolve
+from fleetbeat.engine.plan import manifests_to_json
+from workers.target import target
+from workers.task import Next, Work
+
+
+def render(work: Work) -> Next:
+    shared, record = work.parts, work.record
+    layer = shared.blobs.get(record["layer"])
+    if layer is None:
+        return Next("pull")
+    limits = shared.settings.bundles
+    files = unpack(layer, max_unpacked=limits.max_unpacked, max_entries=limits.max_entries)
+    where = target(shared, work.turn.app, run=work.turn.run, digest=record["digest"])
+    found = read(files, path=where.application.source.path)
+    resolved = resolve(found.documents, apis=where.cluster.api_set(), namespace=where.application.destination.namespace)
+    return Next("diff", {"rendered": shared.blobs.put(manifests_to_json(resolved.manifests))})

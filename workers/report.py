@@ -1,0 +1,165 @@
+"""Last step: shrink what the ApplySet parent lists, remember the inventory, write history and status, end the run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import orjson
+
+from fleetbeat.clients import applyset
+from fleetbeat.decisions.health import worst
+from fleetbeat.decisions.inventory import group_kinds, namespaces
+from fleetbeat.decisions.lifecycle import Cure, Ending, ending, history_entry, next_look, repeats, sync_status
+from fleetbeat.engine.plan import Known, Plan
+from fleetbeat.errors import FleetbeatError, LostLock, StoreUnavailable
+from fleetbeat.model import Health, HealthStatus, ObjectId, ObjectResult, Retry, Revision
+from workers import memory, tally
+from workers.target import target
+from workers.task import Ended, Work
+
+
+def report(work: Work) -> Ended:
+    shared, record, turn = work.parts, work.record, work.turn
+    plan_text = shared.blobs.get(record["plan"]) if record.get("plan") else None
+    plan = Plan.from_json(plan_text) if plan_text is not None else Plan()
+    entries = tally.load(shared, turn.run)
+    results = _results(plan, entries, bool(record.get("error") or record.get("superseded")))
+    end = _ending(record, results, plan)
+    state = shared.runs.look(turn.app).state
+    known = _known(plan, entries, memory.load_known(shared, state.get("inventory", "")) or {}, end)
+    if end.phase == "Succeeded" and plan_text is not None:
+        _shrink(work, known)
+
+    health: HealthStatus = worst([Health(entry.health) for entry in known.values()]) if known else "Healthy"  # type: ignore[arg-type]
+    revision = Revision(
+        record["digest"],
+        record.get("tag", ""),
+        record.get("source", ""),
+        record.get("revision", ""),
+        record.get("revision_created", ""),
+    )
+    failures = 0 if end.phase in ("Succeeded", "Superseded") else int(state.get("failures") or 0) + 1
+    entry = history_entry(
+        run=record,
+        revision=revision,
+        end=end,
+        results=results,
+        finished=int(time.time() * 1000),
+        durations={key[5:]: float(value) for key, value in record.items() if key.startswith("took:")},
+        health=health,
+    )
+    newest = next(iter(shared.runs.history(turn.app)), None)
+    before = orjson.loads(newest) if newest else None
+    again = repeats(before, entry)
+    if again and before is not None:
+        entry |= {"count": int(before.get("count", 1)) + 1, "since": before.get("since", before["started"])}
+    said = shared.runs.finish(
+        turn,
+        entry=orjson.dumps(entry).decode(),
+        state=_state(record, end, revision, results, state)
+        | {"health": health, "failures": failures, "inventory": memory.save_known(shared, known)},
+        next_look=_pause(work, record, end, failures),
+        replace_newest=again,
+    )
+    if said == "lost":
+        raise LostLock("taken over while reporting")
+    return Ended(f"{end.phase}: {end.message}")
+
+
+def _results(plan: Plan, entries: dict[ObjectId, tally.Entry], broken_off: bool) -> list[ObjectResult]:
+    """What happened to each object, in the order of the plan."""
+    results = list(plan.settled)
+    rest = "not tried: the sync ended before its turn"
+    planned = [(c.id, c.wave) for c in plan.changes] + [(r.id, r.wave) for r in plan.removals]
+    for key, wave in planned:
+        if key in entries:
+            results.append(entries[key][0])
+        elif broken_off or plan.failed:
+            results.append(ObjectResult(key, "skipped", rest, wave))
+    return results
+
+
+def _ending(record: dict[str, str], results: Sequence[ObjectResult], plan: Plan) -> Ending:
+    if record.get("superseded"):
+        return Ending("Superseded", f"by {record['superseded']}", "Superseded")
+    end = ending(results, record.get("error", ""), record.get("error_text", ""))
+    if end.phase == "Succeeded" and plan.refusal:
+        return Ending(end.phase, f"{end.message}. {plan.refusal}", "PruneRefused")
+    return end
+
+
+def _known(
+    plan: Plan, entries: dict[ObjectId, tally.Entry], before: dict[ObjectId, Known], end: Ending
+) -> dict[ObjectId, Known]:
+    """What the next look compares with. A run that did not get through keeps what was known of the rest."""
+    known = dict(plan.known) if end.phase == "Succeeded" else {**before, **plan.known}
+    for key, (result, entry) in entries.items():
+        if result.outcome == "pruned":
+            known.pop(key, None)
+        elif entry is not None:
+            known[key] = entry
+    return known
+
+
+def _shrink(work: Work, known: dict[ObjectId, Known]) -> None:
+    """After a whole sync the parent lists what is there and no more. Failing at it costs nothing but the next try."""
+    shared, turn = work.parts, work.turn
+    try:
+        where = target(shared, turn.app, run=turn.run, digest=work.record["digest"], guard=work.lease.check)
+        parent = applyset.read(where.cluster, shared.settings.namespace, turn.app)
+        if parent is not None:
+            applyset.shrink(
+                where.cluster,
+                parent,
+                group_kinds=group_kinds(known),
+                namespaces=namespaces(known),
+                digest=work.record["digest"],
+            )
+    except (LostLock, StoreUnavailable):
+        raise
+    except FleetbeatError:
+        return
+
+
+def _state(
+    record: dict[str, str], end: Ending, revision: Revision, results: Sequence[ObjectResult], before: dict[str, str]
+) -> dict[str, str | int | float]:
+    """The application's status hash. What is in force changes only when a sync went through."""
+    fields: dict[str, str | int | float] = {
+        "phase": end.phase,
+        "message": end.message,
+        "reason": end.reason,
+        "attempted": revision.digest if end.phase != "Superseded" else before.get("attempted", ""),
+        "spec": record.get("spec", ""),
+        "finished": int(time.time() * 1000),
+        "trouble": "",
+    }
+    if record.get("request"):
+        fields["handled"] = record["request"]
+    if end.phase == "Superseded":
+        return fields
+    fields["sync"] = sync_status(results, end.phase)
+    if end.phase == "Succeeded":
+        fields |= {
+            "digest": revision.digest,
+            "tag": revision.tag,
+            "source": revision.source,
+            "revision": revision.revision,
+            "created": revision.created,
+            "objects": sum(result.outcome not in ("pruned",) for result in results),
+        }
+    return fields
+
+
+def _pause(work: Work, record: dict[str, str], end: Ending, failures: int) -> float | None:
+    if end.phase == "Superseded":
+        return 0.0
+    if end.phase == "Succeeded":
+        return None
+    try:
+        retry = target(work.parts, work.turn.app).application.sync.retry
+    except FleetbeatError:
+        retry = Retry()
+    what: Cure = "change" if record.get("error_cure", "time") == "change" else "time"
+    return next_look(what, failures, retry, float(record.get("retry_after") or 0))

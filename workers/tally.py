@@ -1,0 +1,52 @@
+"""The results of a run's objects, kept one by one as they come: a wave that is killed is not told twice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import orjson
+
+from fleetbeat.engine.plan import Known, known_from_json, known_to_json
+from fleetbeat.engine.write import Done
+from fleetbeat.model import Health, ObjectId, ObjectResult
+from workers.parts import Parts
+
+Entry = tuple[ObjectResult, Known | None]
+
+
+def keep(shared: Parts, run: str, batch: Sequence[Done]) -> None:
+    """Objects that have to wait are left out: their turn is still to come."""
+    entries = {one.result.id: (one.result, one.known) for one in batch if not one.not_yet}
+    shared.runs.record(run, {key.key: _dump(key, entry) for key, entry in entries.items()})
+
+
+def settle(shared: Parts, run: str, judged: Mapping[ObjectId, tuple[Health, Known | None]]) -> None:
+    """Health and fingerprint as seen while waiting."""
+    stored = load(shared, run)
+    fresh: dict[str, str] = {}
+    for key, (state, seen) in judged.items():
+        if key not in stored:
+            continue
+        result, known = stored[key]
+        if known is not None and seen is not None:
+            known = seen._replace(hash=known.hash)
+        fresh[key.key] = _dump(key, (replace(result, health=state.status), known))
+    shared.runs.record(run, fresh)
+
+
+def load(shared: Parts, run: str) -> dict[ObjectId, Entry]:
+    """Everything kept so far."""
+    found: dict[ObjectId, Entry] = {}
+    for key, text in shared.runs.results(run).items():
+        data = orjson.loads(text)
+        known = known_from_json(data["known"])
+        found[ObjectId.from_key(key)] = (ObjectResult.from_json(data["result"]), next(iter(known.values()), None))
+    return found
+
+
+def _dump(key: ObjectId, entry: Entry) -> str:
+    result, known = entry
+    return orjson.dumps(
+        {"result": result.to_json(), "known": known_to_json({key: known}) if known is not None else {}}
+    ).decode()

@@ -1,0 +1,145 @@
+"""How every step runs: take the turn, keep the lock, work, advance the record, let the chain go on."""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from celery import Task
+
+from fleetbeat.clients.locks import Lease, held
+from fleetbeat.clients.runs import Fields, Refusal, Turn
+from fleetbeat.decisions.lifecycle import MAX_TRIES, cure
+from fleetbeat.errors import FleetbeatError, LostLock, StoreUnavailable, Transient
+from fleetbeat.wire import Doorbell
+from workers.chain import links
+from workers.parts import Parts, parts
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Next:
+    """The step is done; ``step`` follows."""
+
+    step: str
+    fields: Fields = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Nothing to do for so many seconds; then ``step`` again. Holds no worker."""
+
+    step: str
+    seconds: float
+    message: str
+    fields: Fields = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The run is over; ``say`` is what Flower shows."""
+
+    say: str
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a step is given."""
+
+    turn: Turn
+    lease: Lease
+    parts: Parts
+
+    @property
+    def record(self) -> dict[str, str]:
+        return self.turn.record
+
+
+Outcome = Next | Wait | Ended
+
+
+def carry_out(task: Task[Any, Any], bell: Doorbell, work: Callable[[Work], Outcome]) -> str:
+    """Run ``work`` if it is this message's turn; the returned words are what Flower shows as the result.
+
+    Nothing that goes wrong escapes: what concerns the run is written into it, and what concerns Redis is left to the
+    lease, which rings again.
+    """
+    task.request.chain = None  # nothing follows unless the record says so below
+    shared = parts()
+    asked_at = time.monotonic()
+    token = uuid.uuid4().hex
+    try:
+        turn = shared.runs.begin(bell.app, bell.run, bell.step, bell.fence, token)
+        if isinstance(turn, Refusal):
+            return turn.why
+        lease = Lease(shared.settings.lock, asked_at, shared.settings.steps.timeout)
+        with held(shared.runs, turn, lease, shared.settings.lock):
+            outcome = _guarded(Work(turn, lease, shared), work)
+            if isinstance(outcome, Ended):
+                return outcome.say
+            return _advance(task, shared, turn, outcome, time.monotonic() - asked_at)
+    except LostLock as error:
+        log.warning("%s run %s %s: %s", bell.app, bell.run, bell.step, error)
+        return "lost its lock; another worker goes on"
+    except StoreUnavailable as error:
+        log.warning("%s run %s %s: %s; the lease rings again", bell.app, bell.run, bell.step, error)
+        return "Redis unavailable; rung again later"
+
+
+def _guarded(work: Work, step: Callable[[Work], Outcome]) -> Outcome:
+    """The step's outcome, or the report of the error that ended it."""
+    turn = work.turn
+    if int(turn.record.get("tries", 0)) > MAX_TRIES and turn.step != "report":
+        return _failed(
+            "WorkerLost",
+            f"{turn.step} was begun {MAX_TRIES} times and never ended: it seems to kill its worker",
+            "change",
+        )
+    newer = turn.record.get("next", "")
+    if newer and newer != turn.record.get("digest") and turn.step not in ("pull", "report"):
+        return Next("report", {"superseded": newer})
+    try:
+        return step(work)
+    except (LostLock, StoreUnavailable):
+        raise
+    except FleetbeatError as error:
+        log.info("%s run %s %s: %s: %s", turn.app, turn.run, turn.step, error.reason, error)
+        return failed(error)
+    except Exception as error:
+        log.exception("%s run %s %s: a fault in Fleetbeat", turn.app, turn.run, turn.step)
+        # The text of an unknown exception may hold anything, a Secret's value too: only its kind is kept.
+        return _failed("InternalError", f"{turn.step}: {type(error).__name__} (details in the worker's log)", "time")
+
+
+def failed(error: FleetbeatError) -> Next:
+    """The run ends with this error."""
+    wanted = error.retry_after if isinstance(error, Transient) else None
+    return _failed(error.reason, str(error), cure(error), wanted or 0.0)
+
+
+def _failed(word: str, text: str, what: str, retry_after: float = 0.0) -> Next:
+    return Next("report", {"error": word, "error_text": text, "error_cure": what, "retry_after": retry_after})
+
+
+def _advance(task: Task[Any, Any], shared: Parts, turn: Turn, outcome: Next | Wait, took: float) -> str:
+    name = f"took:{turn.step.partition(':')[0]}"
+    fields = {**outcome.fields, name: round(float(turn.record.get(name, 0)) + took, 4)}
+    if isinstance(outcome, Wait):
+        fields["message"] = outcome.message
+        if not shared.runs.wait(turn, outcome.step, outcome.seconds, fields):
+            raise LostLock("taken over while working")
+        return f"waits {outcome.seconds:.1f} s: {outcome.message}"
+    fields["message"] = ""
+    if not shared.runs.advance(turn, outcome.step, fields):
+        raise LostLock("taken over while working")
+    count = fields.get("stages", turn.record.get("stages"))
+    stages = None if count is None else int(count)
+    tail = links(task.app, turn.app, turn.run, outcome.step, turn.fence, stages)
+    # Celery publishes the last element next; the list is what its own chains carry (task.request.chain).
+    setattr(task.request, "chain", [dict(link) for link in reversed(tail)])  # noqa: B010 - typed as a string
+    return f"next is {outcome.step}"
