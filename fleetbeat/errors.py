@@ -18,6 +18,7 @@ FleetbeatError
 │   ├── ClusterUnavailable    API server: connection, time-out, 429, 5xx
 │   ├── StoreUnavailable      Redis
 │   └── NotYet                a condition that time alone may change (a kind not served yet, a namespace going away)
+│       └── StillRunning          the time somebody was willing to wait is up; what they wait for goes on
 ├── Unauthorized              401 / 403 from registry or cluster: retried at the retry interval, a person must act
 ├── Conflict                  409: the object moved since it was looked at; look again
 └── LostLock                  this execution is no longer the application's writer: stop at once, write nothing
@@ -113,6 +114,10 @@ class StoreUnavailable(Transient):
 
 class NotYet(Transient):
     """Waiting for something that is on its way."""
+
+
+class StillRunning(NotYet):
+    """Waiting ended before the outcome; the message says what is being done or waited for."""
 
 
 class Unauthorized(FleetbeatError):

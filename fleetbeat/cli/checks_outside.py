@@ -1,0 +1,77 @@
+"""What `fleetbeat doctor` looks at outside: the clusters and registries of the catalog, as syncs use them."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Iterator
+
+from fleetbeat.cli.checks import Check, clock
+from fleetbeat.cli.session import Session
+from fleetbeat.errors import FleetbeatError
+from fleetbeat.model import ApiResource, Cluster, Source
+from fleetbeat.ports import ClusterPort
+
+_REVIEW = ApiResource(
+    "authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False
+)
+_CONFIG_MAP = ApiResource("", "v1", "ConfigMap", "configmaps", namespaced=True)
+_PROBE = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "fleetbeat-doctor", "namespace": "default"},
+}
+
+
+def cluster(session: Session, wanted: Cluster) -> Iterator[Check]:
+    """Reachable, which version, what we may do there, and whether its clock is right. Writes nothing."""
+    name = f"cluster {wanted.name}"
+    try:
+        port = session.cluster(wanted)
+        apis = port.api_set()
+        yield Check(name, "ok", f"Kubernetes {apis.version}, {len(apis.resources)} kinds")
+        if not apis.complete:
+            todo = "kubectl get apiservices shows which; nothing is pruned while one does not answer"
+            yield Check(name, "warn", "some API groups do not answer", todo)
+        yield _rights(name, port)
+        yield _clock(name, port)
+    except FleetbeatError as error:
+        yield Check(name, "fail", str(error), "see the Cluster's entry in the catalog")
+
+
+def _rights(name: str, port: ClusterPort) -> Check:
+    """May we apply everything? Less can be meant, so less is a warning."""
+    attributes = {"verb": "patch", "group": "*", "resource": "*"}
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": attributes},
+    }
+    allowed = port.create(_REVIEW, review).body.get("status", {}).get("allowed")
+    if allowed:
+        return Check(f"{name} rights", "ok", "may patch everything")
+    todo = "bind the ClusterRole cluster-admin, or one that covers all kinds your bundles hold"
+    return Check(f"{name} rights", "warn", "may not patch everything", todo)
+
+
+def _clock(name: str, port: ClusterPort) -> Check:
+    """The API server stamps what it would create: a dry-run tells its clock, and that server-side apply works."""
+    before = time.time()
+    answer = port.apply(_CONFIG_MAP, _PROBE, dry_run=True)
+    stamp = answer.body.get("metadata", {}).get("creationTimestamp")
+    if not answer.created or not isinstance(stamp, str):
+        return Check(f"{name} apply", "ok", "server-side apply works")
+    theirs = datetime.datetime.fromisoformat(stamp).timestamp()
+    ahead = theirs + 0.5 - (before + time.time()) / 2  # stamps are cut to whole seconds
+    return clock(f"{name} clock", ahead)
+
+
+def registry(session: Session, source: Source) -> Iterator[Check]:
+    """Does the source's tag, range or digest lead to something?"""
+    name = f"source {source.oci}"
+    try:
+        revision = session.source.resolve(source)
+    except FleetbeatError as error:
+        yield Check(name, "fail", str(error), "push a bundle there, or see the Application's source in the catalog")
+        return
+    yield Check(name, "ok", str(revision))

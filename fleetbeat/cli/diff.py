@@ -1,0 +1,55 @@
+"""``fleetbeat diff``."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import click
+
+from fleetbeat.cli.completion import complete_application
+from fleetbeat.cli.exits import Exit
+from fleetbeat.cli.session import Session
+from fleetbeat.model import Application
+
+_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  fleetbeat diff shop
+  fleetbeat diff shop --revision v2
+Exit code 0: nothing would change; 1: something would."""
+)
+@click.argument("app", shell_complete=complete_application)
+@click.option("--revision", help="Compare with this tag or digest instead of the catalog's.")
+@click.pass_context
+def diff(ctx: click.Context, app: str, revision: str | None) -> None:
+    """What a sync would change, as the API server sees it.
+
+    Every object is sent to the API server as a dry run, so defaults and admission count as they would in a sync.
+    Nothing is written. Values of Secrets are masked.
+    """
+    session: Session = ctx.obj
+    application, cluster = session.application(app)
+    if revision is not None:
+        application = at(application, revision)
+    changes, refusal = session.preview(application, cluster)
+    for change in changes:
+        click.secho(f"{change.action} {change.id}", bold=True, nl=False)
+        click.echo(f"   {change.reason}" if change.reason else "")
+        for line in change.text.splitlines():
+            click.secho(line, fg=_COLOURS.get(line[:1]))
+    if refusal:
+        click.echo(refusal)
+    if not changes:
+        click.echo(f"{app}: nothing would change")
+    ctx.exit(Exit.FAILED if changes else Exit.OK)
+
+
+def at(application: Application, revision: str) -> Application:
+    """The same application with its source pinned to a tag or digest."""
+    digest = revision.rpartition("@")[2] if "sha256:" in revision else None
+    tag = None if digest else revision
+    source = dataclasses.replace(application.source, tag=tag, digest=digest, semver=None)
+    return dataclasses.replace(application, source=source)

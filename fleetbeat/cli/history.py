@@ -1,0 +1,109 @@
+"""``fleetbeat history``."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from fleetbeat.cli import output as out
+from fleetbeat.cli.completion import complete_application
+from fleetbeat.cli.results import lines_of
+from fleetbeat.cli.session import Session, unknown_application
+from fleetbeat.errors import SourceNotFound
+from fleetbeat.model import ObjectResult, Revision
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  fleetbeat history shop
+  fleetbeat history shop --run 20261130T114512Z-3fa9c1
+  fleetbeat history shop -o json"""
+)
+@click.argument("app", shell_complete=complete_application)
+@click.option("--run", help="Everything about this run: commit, each changed object, who had changed it.")
+@out.output_option
+@click.pass_obj
+def history(session: Session, app: str, run: str | None, output: str) -> None:
+    """What syncs have done, who asked for them and why.
+
+    Newest first. A failure that repeats is one line with a count.
+    """
+    entries: list[dict[str, Any]] = [json.loads(text) for text in session.runs.history(app)]
+    if not entries:
+        names = session.catalogs.names()
+        if app not in names:
+            raise unknown_application(app, names)
+    if run is not None:
+        entries = [entry for entry in entries if entry["run"] == run]
+        if not entries:
+            raise SourceNotFound(f"{app}: history has no run {run}. See: fleetbeat history {app}")
+    if output != "table":
+        out.write(entries[0] if run else entries, output)
+    elif run:
+        show(entries[0])
+    elif entries:
+        headings = ["RUN", "ENDED", "TRIGGER", "BY", "REVISION", "PHASE", "CHANGES"]
+        out.table(headings, [_row(entry) for entry in entries])
+    else:
+        click.echo(f"{app} has not been synced yet.")
+
+
+def _row(entry: dict[str, Any]) -> list[str]:
+    revision = _revision(entry)
+    phase = out.word(entry["phase"]) + (f" ×{entry['count']}" if entry.get("count", 1) > 1 else "")
+    told = changes(entry) if entry["phase"] == "Succeeded" else entry.get("message", "").partition("\n")[0]
+    short = f"{revision.tag}@{revision.short}" if revision.tag else revision.short
+    return [
+        entry["run"],
+        out.moment(entry.get("finished")),
+        entry.get("trigger", ""),
+        entry.get("by", "") or "-",
+        short or "-",
+        phase,
+        told,
+    ]
+
+
+def changes(entry: dict[str, Any]) -> str:
+    """``3 created, 1 configured``; of a run that wrote nothing, "nothing"."""
+    counts = entry.get("counts", {})
+    said = [f"{counts[word]} {word}" for word in _WRITTEN if counts.get(word)]
+    return ", ".join(said) or "nothing"
+
+
+_WRITTEN = ("created", "configured", "pruned", "kept", "skipped", "failed")
+
+
+def show(entry: dict[str, Any]) -> None:
+    """One run in full."""
+    revision = _revision(entry)
+    took = (entry.get("finished", 0) - entry.get("started", 0)) / 1000
+    asked = ", ".join(part for part in (entry.get("by", ""), entry.get("reason", "")) if part)
+    lines = {
+        "Run": entry["run"],
+        "Trigger": entry.get("trigger", "") + (f" ({asked})" if asked else ""),
+        "Revision": str(revision) if revision.digest else "",
+        "Commit": revision.commit or revision.revision or "unknown",
+        "Source": revision.source or "unknown",
+        "Committed": revision.created,
+        "Phase": out.word(entry["phase"]) + (f", {entry['count']} times" if entry.get("count", 1) > 1 else ""),
+        "Took": f"{took:.1f} s: " + ", ".join(f"{k} {v:.2f}" for k, v in entry.get("durations", {}).items()),
+        "Ended": out.moment(entry.get("finished")),
+        "Changes": changes(entry),
+    }
+    for name, value in lines.items():
+        if value:
+            click.echo(f"{name + ':':<11}{value}")
+    if entry["phase"] != "Succeeded":
+        for number, line in enumerate(entry.get("message", "").splitlines()):
+            click.echo(f"{'Message:' if number == 0 else '':<11}{line}")
+    results = [ObjectResult.from_json(result) for result in entry.get("results", ())]
+    for line in lines_of(results):
+        click.echo(line)
+
+
+def _revision(entry: dict[str, Any]) -> Revision:
+    return Revision(**(entry.get("revision") or {"digest": ""}))

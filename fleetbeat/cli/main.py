@@ -1,0 +1,55 @@
+"""``fleetbeat``: puts the commands together and nothing else. Each command is a module beside this one."""
+
+from __future__ import annotations
+
+import click
+
+from fleetbeat import __version__
+from fleetbeat.cli.exits import EPILOG
+from fleetbeat.cli.lazy import Entry, LazyGroup
+from fleetbeat.cli.session import Session
+
+_HERE = "fleetbeat.cli."
+SECTIONS = {
+    "Every day": {
+        "push": Entry(_HERE + "push:push", "Push a folder of manifests to an OCI registry."),
+        "sync": Entry(_HERE + "sync:sync", "Sync an application now."),
+        "status": Entry(_HERE + "status:status", "What is synced, what is not, and why."),
+        "diff": Entry(_HERE + "diff:diff", "What a sync would change, as the API server sees it."),
+        "history": Entry(_HERE + "history:history", "What syncs have done, who asked for them and why."),
+    },
+    "On one machine": {
+        "up": Entry(_HERE + "up:up", "Run Redis, beat, workers and Flower for a catalog folder."),
+        "env": Entry(_HERE + "env:env", "Shell lines that reach what `fleetbeat up` runs."),
+        "local": Entry(
+            _HERE + "local:local", "Run one part Fleetbeat needs on this machine: a cluster, a registry or Redis."
+        ),
+    },
+    "Set up and check": {
+        "doctor": Entry(_HERE + "doctor:doctor", "Check everything an installation needs."),
+        "key": Entry(_HERE + "key:key", "Print a new key for FLEETBEAT_KEY."),
+        "completion": Entry(_HERE + "completion:completion", "Print completion for a shell."),
+    },
+}
+
+
+@click.group(cls=LazyGroup, sections=SECTIONS, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.version_option(__version__, prog_name="fleetbeat")
+@click.pass_context
+def cli(ctx: click.Context, debug: bool) -> None:  # noqa: ARG001  # LazyGroup reads it
+    """GitOps for Kubernetes fleets on a task queue.
+
+    An installation is reached through FLEETBEAT_REDIS_URL and FLEETBEAT_KEY; see `fleetbeat env` and docs/cli.md.
+    """
+    if ctx.obj is None:
+        ctx.obj = Session()
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    cli(prog_name="fleetbeat")
+
+
+if __name__ == "__main__":
+    main()

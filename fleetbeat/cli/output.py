@@ -1,0 +1,90 @@
+"""Output of data: a table for people, JSON or YAML for programs, by the same option everywhere."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def output_option(command: F) -> F:
+    """``-o table|json|yaml``, as argument ``output``."""
+    kinds = click.Choice(["table", "json", "yaml"])
+    return click.option("-o", "--output", type=kinds, default="table", show_default=True, help="Form of the output.")(
+        command
+    )
+
+
+def write(data: Any, output: str) -> None:
+    """Print ``data`` (JSON types) as ``json`` or ``yaml``."""
+    if output == "json":
+        click.echo(json.dumps(data, indent=2, ensure_ascii=False))
+        return
+    import yaml
+
+    click.echo(yaml.safe_dump(data, sort_keys=False, allow_unicode=True).rstrip())
+
+
+def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Columns as kubectl prints them. The last one may be long and is not cut; styled cells keep their width."""
+    cells = [list(headings), *map(list, rows)]
+    widths = [max(len(click.unstyle(row[column])) for row in cells) for column in range(len(headings))]
+    for row in cells:
+        padded = [cell + " " * (width - len(click.unstyle(cell))) for cell, width in zip(row, widths, strict=True)]
+        click.echo("   ".join(padded).rstrip())
+
+
+def age(seconds: float | None) -> str:
+    """``12s``, ``5m``, ``3h``, ``2d``; "-" when unknown."""
+    if seconds is None:
+        return "-"
+    seconds = max(0.0, seconds)
+    for limit, unit, size in ((120, "s", 1), (7200, "m", 60), (172_800, "h", 3600)):
+        if seconds < limit:
+            return f"{int(seconds / size)}{unit}"
+    return f"{int(seconds / 86_400)}d"
+
+
+def moment(ms: int | float | str | None) -> str:
+    """ms since epoch → ``2026-11-30T11:45:12Z``, "-" when there is none."""
+    if not ms:
+        return "-"
+    at = datetime.datetime.fromtimestamp(int(float(ms)) // 1000, datetime.UTC)
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+_COLOURS = {
+    **dict.fromkeys(("Synced", "Healthy", "Succeeded", "created", "ok"), "green"),
+    **dict.fromkeys(("configured", "Running", "Progressing", "pruned"), "cyan"),
+    **dict.fromkeys(("OutOfSync", "Superseded", "Suspended", "kept", "skipped", "warn"), "yellow"),
+    **dict.fromkeys(("Failed", "Error", "Degraded", "Missing", "failed", "fail"), "red"),
+}
+
+
+def word(text: str) -> str:
+    """One of the words of status and results, in its colour."""
+    colour = _COLOURS.get(text)
+    return click.style(text, fg=colour) if colour else text
+
+
+class Duration(click.ParamType[float]):
+    """``90s``, ``5m``, ``1h30m`` or plain seconds → seconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, (int, float)):
+            return float(value)
+        import re
+
+        if re.fullmatch(r"\d+(\.\d+)?", value):
+            return float(value)
+        if not re.fullmatch(r"(\d+h)?(\d+m)?(\d+s)?", value) or not value:
+            self.fail(f"{value!r} is not a duration such as 90s, 5m or 1h30m", param, ctx)
+        sizes = {"h": 3600, "m": 60, "s": 1}
+        return float(sum(int(number) * sizes[unit] for number, unit in re.findall(r"(\d+)([hms])", value)))

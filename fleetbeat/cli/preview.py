@@ -1,0 +1,53 @@
+"""A sync without the writing: pull, read, compare, all in this process. What ``fleetbeat diff`` shows."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+from fleetbeat.clients import applyset
+from fleetbeat.decisions import manifests
+from fleetbeat.decisions.bundles import unpack
+from fleetbeat.decisions.inventory import applyset_id, parent_name
+from fleetbeat.engine.planning import make_plan
+from fleetbeat.engine.preview import Preview, previews
+from fleetbeat.model import Application, ObjectId
+from fleetbeat.ports import ClusterPort, SourcePort
+from fleetbeat.settings import Settings
+
+
+def preview(
+    source: SourcePort, cluster: ClusterPort, application: Application, settings: Settings
+) -> tuple[list[Preview], str]:
+    """Everything a sync would change, and why nothing would be pruned ("" when that is not held back).
+
+    Every object is compared by dry-run, whatever earlier syncs remember. Raises the errors of both ports, and
+    ManifestError.
+    """
+    revision = source.resolve(application.source)
+    pulled = source.pull(application.source, revision)
+    limits = settings.bundles
+    files = unpack(pulled.layer, max_unpacked=limits.max_unpacked, max_entries=limits.max_entries)
+    found = manifests.read(files, path=application.source.path)
+    apis = cluster.api_set()
+    wanted = manifests.resolve(found.documents, apis=apis, namespace=application.destination.namespace).manifests
+    parent = applyset.read(cluster, settings.namespace, application.name)
+    with ThreadPoolExecutor(settings.steps.parallel) as pool:
+        plan, comparison = make_plan(
+            cluster,
+            apis,
+            application,
+            wanted,
+            applyset=applyset_id(parent_name(application.name), settings.namespace),
+            owned_kinds=parent.group_kinds if parent else (),
+            known={},
+            pool=pool,
+        )
+    gone = {}
+    for removal in plan.removals:
+        gone[removal.id] = _live(cluster, removal.id)
+    return previews(plan, comparison, wanted, gone), plan.refusal
+
+
+def _live(cluster: ClusterPort, object_id: ObjectId) -> dict[str, object] | None:
+    resource = cluster.api_set().find(object_id.group, object_id.kind)
+    return cluster.get(resource, object_id.namespace, object_id.name) if resource else None

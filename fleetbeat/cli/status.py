@@ -1,0 +1,118 @@
+"""``fleetbeat status``."""
+
+from __future__ import annotations
+
+import click
+
+from fleetbeat.cli import output as out
+from fleetbeat.cli.completion import complete_application
+from fleetbeat.cli.session import Session, unknown_application
+from fleetbeat.cli.status_view import View, view
+
+_SILENT = 15.0
+"""Seconds after which a beat that said nothing counts as gone; a healthy one speaks every second."""
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  fleetbeat status
+  fleetbeat status shop
+  fleetbeat status -o json | jq -r '.applications[] | select(.sync != "Synced") | .app'"""
+)
+@click.argument("app", required=False, shell_complete=complete_application)
+@out.output_option
+@click.pass_obj
+def status(session: Session, app: str | None, output: str) -> None:
+    """What is synced, what is not, and why.
+
+    One line per application, or everything about one APP. Says as well when beat is silent or the catalog on disk is
+    broken, since nothing moves then.
+    """
+    names = session.catalogs.names()
+    if app is not None and app not in names:
+        raise unknown_application(app, names)
+    pulse = session.pulse()
+    catalog = session.catalogs.status()
+    due = session.due([app] if app else names)
+    views = [view(name, session.runs.look(name), now_ms=pulse.now_ms, due_ms=due[name]) for name in due]
+    warnings = pulse_warnings(pulse.beats) + [f"catalog: {line}" for line in catalog.error.splitlines()]
+    if output != "table":
+        data = views[0].to_json() if app else {"applications": [v.to_json() for v in views], "warnings": warnings}
+        out.write(data, output)
+        return
+    if app:
+        _show_one(views[0])
+    elif views:
+        headings = ["APP", "SYNC", "HEALTH", "REVISION", "PHASE", "AGE", "MESSAGE"]
+        out.table(headings, [_row(v) for v in views])
+    else:
+        click.echo("No applications: no catalog has been published, or it is empty.")
+    for warning in warnings:
+        click.echo(click.style("warning: ", fg="yellow") + warning, err=True)
+    if catalog.error:
+        click.echo("The last good catalog stays in force.", err=True)
+
+
+def pulse_warnings(beats: dict[str, float]) -> list[str]:
+    """``beats``: beat id → seconds since it spoke."""
+    if not beats:
+        return ["no beat has ever run here: nothing is looked at by itself. Start: celery -A scheduler.app beat"]
+    youngest = min(beats.values())
+    if youngest > _SILENT:
+        return [f"beat has been silent for {out.age(youngest)}: nothing is looked at by itself. Is it running?"]
+    return []
+
+
+def _row(v: View) -> list[str]:
+    first_line = v.message.splitlines()[0] if v.message else ""
+    return [
+        v.app,
+        out.word(v.sync),
+        out.word(v.health),
+        _revision(v),
+        out.word(v.phase),
+        out.age(v.age),
+        first_line,
+    ]
+
+
+def _revision(v: View) -> str:
+    if not v.revision.digest:
+        return "-"
+    return f"{v.revision.tag}@{v.revision.short}" if v.revision.tag else v.revision.short
+
+
+def _show_one(v: View) -> None:
+    lines = {
+        "Application": v.app,
+        "Sync": out.word(v.sync),
+        "Health": out.word(v.health),
+        "Revision": str(v.revision) if v.revision.digest else "none in force yet",
+        "Commit": _commit(v),
+        "Tried last": v.attempted and f"{v.attempted} (not in force)",
+        "Objects": "" if v.objects is None else str(v.objects),
+        "Phase": out.word(v.phase) + (f", {out.age(v.age)} ago" if v.age is not None and not v.step else ""),
+        "Step": v.step,
+        "Error": v.error and f"{v.error}, {v.failures} in a row" if v.failures > 1 else v.error,
+        "Next look": _next_look(v.next_look),
+    }
+    for name, value in lines.items():
+        if value:
+            click.echo(f"{name + ':':<13}{value}")
+    for number, line in enumerate(v.message.splitlines()):
+        click.echo(f"{'Message:' if number == 0 else '':<13}{line}")
+
+
+def _commit(v: View) -> str:
+    if not v.revision.digest:
+        return ""
+    commit = v.revision.commit or v.revision.revision or "unknown"
+    parts = [commit, v.revision.source and f"of {v.revision.source}", v.revision.created]
+    return ", ".join(part for part in parts if part)
+
+
+def _next_look(seconds: float | None) -> str:
+    if seconds is None:
+        return "never: not in the due set"
+    return f"in {out.age(seconds)}" if seconds >= 0 else f"overdue by {out.age(-seconds)}"

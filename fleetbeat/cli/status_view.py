@@ -1,0 +1,87 @@
+"""What is known of an application, put together from Redis for ``fleetbeat status``. Pure but for the reading."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fleetbeat.clients.runs import Look
+from fleetbeat.model import Revision
+
+
+@dataclass(frozen=True)
+class View:
+    """One application. Times are seconds; ``None`` = unknown."""
+
+    app: str
+    sync: str
+    health: str
+    phase: str
+    message: str
+    revision: Revision  #: in force
+    attempted: str  #: digest tried last, "" when it is the one in force
+    step: str  #: of the run under way, "" when there is none
+    age: float | None  #: since the last run ended
+    next_look: float | None  #: until beat rings the application again; below 0 = overdue
+    error: str  #: word of the last error, "" when the last run went well
+    objects: int | None
+    failures: int
+
+    def to_json(self) -> dict[str, Any]:
+        """For ``-o json|yaml``: Argo CD's words, Flux's revision form."""
+        return {
+            "app": self.app,
+            "sync": self.sync,
+            "health": self.health,
+            "phase": self.phase,
+            "message": self.message,
+            "reason": self.error,
+            "step": self.step,
+            "revision": str(self.revision) if self.revision.digest else "",
+            "commit": self.revision.commit,
+            "source": self.revision.source,
+            "created": self.revision.created,
+            "attempted": self.attempted,
+            "objects": self.objects,
+            "failures": self.failures,
+            "ageSeconds": None if self.age is None else round(self.age, 1),
+            "nextLookSeconds": None if self.next_look is None else round(self.next_look, 1),
+        }
+
+
+def view(app: str, look: Look, *, now_ms: float, due_ms: float | None) -> View:
+    """``due_ms``: the application's score in the due set."""
+    state, run = look.state, look.run
+    digest, attempted = state.get("digest", ""), state.get("attempted", "")
+    running = bool(run)
+    return View(
+        app=app,
+        sync=state.get("sync", "Unknown"),
+        health=state.get("health", "Unknown"),
+        phase="Running" if running else state.get("phase", "-"),
+        message=_message(look),
+        revision=Revision(
+            digest=digest,
+            tag=state.get("tag", ""),
+            source=state.get("source", ""),
+            revision=state.get("revision", ""),
+            created=state.get("created", ""),
+        ),
+        attempted=attempted if attempted != digest else "",
+        step=f"{run.get('step', '')} ({run.get('state', '')})" if running else "",
+        age=(now_ms - float(state["finished"])) / 1000 if state.get("finished") else None,
+        next_look=None if due_ms is None else (due_ms - now_ms) / 1000,
+        error=state.get("reason", ""),
+        objects=int(state["objects"]) if state.get("objects") else None,
+        failures=int(state.get("failures", 0) or 0),
+    )
+
+
+def _message(look: Look) -> str:
+    if look.run:
+        waiting = look.run.get("message", "")
+        step = look.run.get("step", "")
+        return f"{step}: {waiting}" if waiting else f"{step} ({look.run.get('state', '')})"
+    if look.request:
+        return f"sync asked for by {look.request.get('by', '?')}, not begun"
+    return look.state.get("message", "" if look.state else "not looked at yet")

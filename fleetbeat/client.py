@@ -1,0 +1,246 @@
+"""The public door for other services: ask for a sync, follow it, learn how it ended.
+
+    fleetbeat = Fleetbeat.from_environment()
+    request = fleetbeat.request_sync("shop", by="ci/build-812", reason="release 2.4", idempotency_key="build-812")
+    outcome = fleetbeat.outcome("shop", request.id, timeout=300)
+    if not outcome.ok: ...
+
+A service that has a Celery application of its own on the same Redis (with ``global_keyprefix`` ``fleetbeat:``) may
+instead send the task by name, from anywhere, without this package::
+
+    app.send_task("fleetbeat.reconcile", args=["shop"], queue="fleetbeat.work")
+
+That is a doorbell only: it makes a worker look, which syncs when anything differs. It cannot say who asked or why,
+and gives nothing to follow; ``request_sync`` does both.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any
+
+from fleetbeat import wire
+from fleetbeat.clients.catalogs import Catalogs
+from fleetbeat.clients.runs import Look, Runs
+from fleetbeat.clients.store import Store
+from fleetbeat.errors import CatalogError, StillRunning
+from fleetbeat.model import ObjectResult, Revision
+from fleetbeat.settings import Settings, load, nearest
+
+_POLL = 0.15
+"""Seconds between two looks while following: one round trip of three small hashes each."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """A sync that was asked for."""
+
+    id: str  #: hand it to ``follow`` and ``outcome``
+    run: str  #: id of a run that is under way already and will be followed by this request's own, or ""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Something changed in the run that is being followed."""
+
+    run: str  #: "" while the request waits for its turn
+    step: str  #: "pull", …, "apply:1"; "" while it waits
+    state: str  #: queued, working, waiting
+    message: str  #: what is being waited for, in words
+    results: tuple[ObjectResult, ...] = ()  #: objects that were written since the last progress
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a sync ended."""
+
+    app: str
+    run: str
+    phase: str  #: Succeeded, Failed, Error, Superseded
+    sync: str  #: the application's status after it
+    health: str
+    message: str
+    revision: Revision
+    entry: dict[str, Any] = field(repr=False)  #: the history entry, {} when the request needed no run
+
+    @property
+    def ok(self) -> bool:
+        """Everything wanted is there and healthy."""
+        return self.phase == "Succeeded" and self.health in ("Healthy", "Suspended")
+
+    @property
+    def results(self) -> list[ObjectResult]:
+        """Every object that is not unchanged."""
+        return [ObjectResult.from_json(result) for result in self.entry.get("results", ())]
+
+
+class Fleetbeat:
+    """One installation, reached through its Redis. Thread-safe. Raises StoreUnavailable when Redis is away."""
+
+    def __init__(self, settings: Settings, *, store: Store | None = None) -> None:
+        """Raises ConfigurationError when the key is missing. Connects at the first call."""
+        self._settings = settings
+        self._store = store or Store.open(settings)
+        self._runs = Runs(self._store, settings)
+
+    @classmethod
+    def from_environment(cls) -> Fleetbeat:
+        """From ``FLEETBEAT_REDIS_URL`` and ``FLEETBEAT_KEY``."""
+        return cls(load())
+
+    @cached_property
+    def _broker(self) -> Any:
+        from fleetbeat.clients.broker import make_app
+
+        return make_app(self._settings, "fleetbeat.client")
+
+    def request_sync(self, app: str, *, by: str, reason: str = "", idempotency_key: str | None = None) -> Request:
+        """Ask for a sync now, whether or not anything seems to differ.
+
+        A request replaces one that has not begun: ten of them are one sync. ``by`` and ``reason`` are kept in history.
+        With an ``idempotency_key`` a request that was made before, finished or not, is found again instead of made
+        twice (as long as history remembers it). Raises CatalogError naming the nearest application.
+        """
+        request = _request_id(app, idempotency_key)
+        look = self._runs.look(app)
+        if idempotency_key is not None and self._is_known(app, request, look):
+            return Request(request, look.run.get("run", ""))
+        run = self._runs.request(app, request, by=by, reason=reason)
+        if run is None:
+            raise self._unknown(app)
+        if not run:
+            from fleetbeat.clients.broker import publish_reconcile
+
+            publish_reconcile(self._broker, [app], wire.WORK_QUEUE)
+        return Request(request, run)
+
+    def follow(self, app: str, request: str, *, timeout: float) -> Iterator[Progress | Outcome]:
+        """Progress as it comes, the Outcome last. Raises StillRunning after ``timeout`` seconds.
+
+        A request that a later one has replaced is followed as that one.
+        """
+        return self._follow(app, timeout, request=request)
+
+    def follow_next(self, app: str, *, after: str, timeout: float) -> Iterator[Progress | Outcome]:
+        """Like ``follow``, for the next run to end, asked for or not. ``after``: what ``last_run`` said before."""
+        return self._follow(app, timeout, after=after)
+
+    def outcome(self, app: str, request: str, *, timeout: float) -> Outcome:
+        """Wait for the end. Raises StillRunning after ``timeout`` seconds."""
+        *_, last = self.follow(app, request, timeout=timeout)
+        if not isinstance(last, Outcome):  # follow ends with one or raises
+            raise StillRunning(f"{app}: the sync was left before its end")
+        return last
+
+    def last_run(self, app: str) -> str:
+        """Id of the newest finished run, "" when there is none."""
+        return self._runs.look(app).state.get("last_run", "")
+
+    def _follow(self, app: str, timeout: float, *, request: str = "", after: str = "") -> Iterator[Progress | Outcome]:
+        deadline = time.monotonic() + timeout
+        told: set[str] = set()
+        previous: Progress | None = None
+        first: str | None = None  # the newest finished run when we began
+        run, seen = "", None
+        while True:
+            look = self._runs.look(app)
+            last = look.state.get("last_run", "")
+            first = last if first is None else first
+            pending = look.request.get("id", "")
+            if request and pending and request not in (pending, look.run.get("request")):
+                request = pending  # ours had not begun and was replaced
+            ended = None
+            if last != seen or look.state.get("handled") == request:
+                ended, seen = self._ended(app, look, request, after, ran=last != first), last
+            run = ended.run if ended else look.run.get("run", run)
+            results = self._new_results(run, told)
+            if ended is not None:
+                if results:
+                    yield Progress(run, "", "", "", results)
+                if ended.phase != "Superseded":
+                    yield ended
+                    return
+                # A newer digest took over: whoever asked wants to know how that one ends.
+                yield Progress(run, "", "", f"superseded {ended.message}; following the run that took over")
+                request, after, first = "", ended.run, last
+            now = _progress(look, pending == request if request else False)
+            if results or now != previous:
+                previous = now
+                yield replace(now, results=results)
+            if time.monotonic() > deadline:
+                doing = f"at step {now.step} ({now.state})" if now.step else "not begun; do workers run?"
+                said = f": {now.message}" if now.message else ""
+                raise StillRunning(f"{app}: after {timeout:g} s the sync is {doing}{said}. It goes on.")
+            time.sleep(_POLL)
+
+    def _ended(self, app: str, look: Look, request: str, after: str, *, ran: bool) -> Outcome | None:
+        """The outcome, None when it is not there yet. ``ran``: some run has ended since we began to follow."""
+        state = look.state
+        last = state.get("last_run", "")
+        if not request and last == after:
+            return None
+        entries = [json.loads(text) for text in self._runs.history(app)]
+        newest: dict[str, Any] = next((entry for entry in entries if entry.get("run") == last), {})
+        if not request:
+            return _outcome(app, state, newest)
+        entry: dict[str, Any] = next((one for one in entries if one.get("request") == request), {})
+        if entry or state.get("handled") == request:
+            return _outcome(app, state, entry)
+        if ran and request not in (look.request.get("id"), look.run.get("request")):
+            return _outcome(app, state, newest)  # replaced by a later request, which has ended already
+        return None
+
+    def _new_results(self, run: str, told: set[str]) -> tuple[ObjectResult, ...]:
+        if not run:
+            return ()
+        results = [ObjectResult.from_json(json.loads(text)["result"]) for text in self._runs.results(run).values()]
+        # Health is written anew while a wave waits; what happened to the object is told once.
+        new = [result for result in results if f"{run} {result.id.key} {result.outcome}" not in told]
+        told.update(f"{run} {result.id.key} {result.outcome}" for result in new)
+        return tuple(sorted(new, key=lambda result: (result.wave, result.id)))
+
+    def _is_known(self, app: str, request: str, look: Look) -> bool:
+        if request in (look.request.get("id"), look.run.get("request"), look.state.get("handled")):
+            return True
+        return any(json.loads(text).get("request") == request for text in self._runs.history(app))
+
+    def _unknown(self, app: str) -> CatalogError:
+        names = Catalogs(self._store).names()
+        if not names:
+            return CatalogError([f"no application is called {app!r}: no catalog is in force. Does beat run?"])
+        return CatalogError([f"no application is called {app!r}.{nearest(app, names)}"])
+
+
+def _outcome(app: str, state: Mapping[str, str], entry: dict[str, Any]) -> Outcome:
+    revision = entry.get("revision") or {f.name: state.get(f.name, "") for f in fields(Revision)}
+    return Outcome(
+        app=app,
+        run=entry.get("run", state.get("last_run", "")),
+        phase=entry.get("phase", state.get("phase", "")),
+        sync=state.get("sync", "Unknown"),
+        health=entry.get("health") or state.get("health", "Unknown"),
+        message=entry.get("message", state.get("message", "")),
+        revision=Revision(**revision),
+        entry=entry,
+    )
+
+
+def _progress(look: Look, waiting: bool) -> Progress:
+    run = look.run
+    if waiting and run:
+        return Progress("", "", "queued", f"run {run.get('run', '')} ends first; it is at step {run.get('step', '')}")
+    if not run:
+        return Progress("", "", "queued", "")
+    return Progress(run.get("run", ""), run.get("step", ""), run.get("state", ""), run.get("message", ""))
+
+
+def _request_id(app: str, idempotency_key: str | None) -> str:
+    if idempotency_key is None:
+        return secrets.token_hex(8)
+    return "key-" + hashlib.sha256(f"{app}\n{idempotency_key}".encode()).hexdigest()[:24]
