@@ -32,7 +32,7 @@ def pack(files: Mapping[str, bytes], executable: Collection[str] = ()) -> bytes:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for path in sorted({*files, *folders}):
-            if _path(path) != path:
+            if not path or _path(path) != path:
                 raise UnsafeBundle(f"{path!r} is not a plain relative path")
             info = tarfile.TarInfo(path)  # mtime, uid and gid are 0, user and group names empty
             if path in folders:

@@ -5,7 +5,8 @@ Three rules where the tools differ, all on the careful side:
 
 * a tag is a version only with all three numbers (``v`` in front allowed): ``latest``, ``1``, ``20250616`` are not;
 * pre-releases count only in an "and" group one of whose bounds names a pre-release (``>=1.0.0-0``);
-* ``<2`` then still excludes ``2.0.0-rc.1``: whoever asks for less than 2 does not mean its release candidate.
+* ``<2`` then still excludes ``2.0.0-rc.1``: whoever asks for less than 2 does not mean its release candidate. A bound
+  with all three numbers, ``<2.0.0``, is taken by the letter of SemVer and includes it.
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ def _test(operator: str, numbers: tuple[int, ...], low: Version) -> Callable[[Ve
         case ">=":
             return lambda v: v >= low
         case "<":
-            return (lambda v: v < low) if low.pre else (lambda v: v.core < low.core)
+            return (lambda v: v < low) if full or low.pre else (lambda v: v.core < low.core)
         case "<=":
             return (lambda v: v <= low) if full else (lambda v: v.core < after)
         case "~":
