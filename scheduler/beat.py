@@ -35,6 +35,7 @@ logger = logging.getLogger("fleetbeat.beat")
 
 _PAUSES = (0.1, 0.25, 0.5, 1.0, 2.0)  # seconds between tries while Redis is away; the last one repeats
 _HEARTBEAT = 1.0  # seconds
+_CLOCK_JUMP = 2.0  # seconds back that are worth realigning the due set for; less is made up for by waiting
 
 
 class DueScheduler(celery.beat.Scheduler):
@@ -64,7 +65,7 @@ class DueScheduler(celery.beat.Scheduler):
         try:
             now = time.monotonic()
             if now >= self._next_heartbeat:
-                self._due.heartbeat(self._id)
+                self._heartbeat()
                 self._next_heartbeat = now + _HEARTBEAT
             if now >= self._next_look:
                 self._catalog.look()
@@ -78,6 +79,12 @@ class DueScheduler(celery.beat.Scheduler):
 
     def close(self) -> None:
         """Nothing to save. Called inside the signal handler too, so it must not touch Redis."""
+
+    def _heartbeat(self) -> None:
+        back = self._due.heartbeat(self._id)
+        if back > _CLOCK_JUMP:
+            moved = self._due.realign()
+            logger.warning("the clock of Redis went back by %.0f s: %d applications are due earlier", back, moved)
 
     def _ring(self) -> float:
         """Publish everything that is due; returns the seconds until the next one."""

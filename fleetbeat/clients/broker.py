@@ -32,8 +32,11 @@ class Celery(celery.Celery):
 
 
 def make_app(settings: Settings, name: str) -> Celery:
-    """The Celery application of a process. ``name`` is what Celery calls it; tasks have names of their own."""
-    app = Celery(name, broker=_broker_url(settings.redis_url.reveal()), set_as_current=True)
+    """A Celery application with Fleetbeat's settings. ``name`` is what Celery calls it; tasks have names of their own.
+
+    It does not become the process's current one: a service that embeds ``fleetbeat.client`` may have its own.
+    """
+    app = Celery(name, broker=_broker_url(settings.redis_url.reveal()), set_as_current=False)
     app.settings = settings
     app.conf.update(
         # Queues. A publisher that names another queue is a mistake, not a new queue.

@@ -123,9 +123,21 @@ class DueSet:
         with errors():
             return self._store.redis.blpop([keys.BELL], timeout=seconds) is not None
 
-    def heartbeat(self, beat: str) -> None:
-        """Note that the beat of this id lives."""
-        self._store.script("heartbeat", [keys.BEATS], [beat, _FORGET_BEAT])
+    def heartbeat(self, beat: str) -> float:
+        """Note that the beat of this id lives. Returns the seconds the server's clock went back since, 0 as a rule."""
+        back: int = self._store.script("heartbeat", [keys.BEATS], [beat, _FORGET_BEAT])
+        return back / 1000
+
+    def realign(self) -> int:
+        """Pull everything that lies further away than it may to its next slot or lease. Returns how many were moved.
+
+        For a clock that went back (field case j4): without it a fleet would stand still until the clock is where it
+        was. A longer pause of an application, such as a retry's, is cut short by it, which costs a look.
+        """
+        moved: int = self._store.script(
+            "realign", [keys.DUE, keys.PERIODS], [self._lease, keys.run(""), keys.request("")]
+        )
+        return moved
 
     def leave(self, beat: str) -> None:
         """Forget the beat of this id: it stops in good order."""

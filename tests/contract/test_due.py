@@ -366,6 +366,29 @@ def test_heartbeats_name_living_beats_and_forget_old_ones(due: DueSet, store: St
     assert store.redis.zrange(keys.BEATS, 0, -1) == [b"one"]
 
 
+def test_a_clock_that_goes_back_is_noticed_once(due: DueSet, store: Store) -> None:
+    store.redis.zadd(keys.BEATS, {"one": now_ms(store) + 3_600_000, "dead": now_ms(store) + 3_599_000})
+    assert due.heartbeat("two") == pytest.approx(3600, abs=2)
+    assert due.heartbeat("one") == 0
+    assert due.heartbeat("two") == 0
+
+
+def test_after_the_clock_went_back_nobody_waits_longer_than_a_slot_or_lease(due: DueSet, store: Store) -> None:
+    """Field case j4: the clock of the server is set an hour back, played by scores an hour ahead."""
+    due.register({f"app-{i}": 60.0 for i in range(20)} | {"soon": 60.0})
+    far = now_ms(store) + 3_600_000
+    store.redis.zadd(keys.DUE, {f"app-{i}": far for i in range(20)})
+    soon = now_ms(store) - 50
+    store.redis.zadd(keys.DUE, {"soon": soon})
+    store.redis.hset(keys.run("app-3"), "run", "r1")
+    assert due.realign() == 20
+    now = now_ms(store)
+    assert score(store, "soon") == soon
+    assert now + 29_000 < score(store, "app-3") <= now + 30_000
+    assert all(score(store, f"app-{i}") == slot(f"app-{i}", now, 60.0) for i in range(20) if i != 3)
+    assert due.realign() == 0
+
+
 # ── what holds for all ───────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -378,6 +401,7 @@ def test_every_call_but_the_claim_may_be_repeated(due: DueSet, store: Store) -> 
         lambda: due.settle(claimed),
         lambda: due.ring("blog", claimed.now_ms + 1000),
         lambda: due.register({"shop": 3600.0}),
+        lambda: due.realign(),
     ):
         call()
         held = store.redis.zrange(keys.DUE, 0, -1, withscores=True)
@@ -395,6 +419,7 @@ def test_foreign_errors_stop_here() -> None:
         lambda: due.ring("shop"),
         lambda: due.wait(0.1),
         lambda: due.heartbeat("b"),
+        lambda: due.realign(),
         lambda: due.leave("b"),
     ):
         with pytest.raises(StoreUnavailable) as caught:
