@@ -67,7 +67,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for key, value in pairs:
         if key in made:
-            raise _Refused(f"key {key!r} stands twice in one object; keep one")
+            raise _Refused(f"key {key[:100]!r} stands twice in one object; keep one")
         made[key] = value
     return made
 
@@ -80,7 +80,7 @@ def _number(text: str) -> goscalar.Scalar:
             return whole
     number = float(text)
     if math.isinf(number):
-        raise _Refused(f"number {text[:40]} is out of range")
+        raise _Refused("a number is out of range")
     return goscalar.json_value(number)
 
 

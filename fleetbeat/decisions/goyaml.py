@@ -228,7 +228,7 @@ class _Reader:
                 name = value if type(value) is str else self._key(value, event)
                 if name in top.value:
                     if top.merged is None or name not in top.merged:
-                        raise self._problem(f"key {name!r} stands twice in one mapping; keep one", event)
+                        raise self._problem(f"key {name[:100]!r} stands twice in one mapping; keep one", event)
                     top.merged.discard(name)
                 top.key = name
                 continue
@@ -308,7 +308,8 @@ class _Reader:
         if not isinstance(error, yaml.MarkedYAMLError):
             return self._bad_character(error)
         mark = error.problem_mark or error.context_mark
-        line = mark.line if mark is not None else 0
+        # An early end is found behind the last line; what is missing is missing on it.
+        line = min(mark.line if mark is not None else 0, self._text.rstrip().count("\n"))
         message = error.problem or "not YAML"
         if error.context:
             begun = error.context_mark.line if error.context_mark is not None else line

@@ -80,7 +80,7 @@ def test_integers_are_exact_within_64_bits(number: int) -> None:
     ("text", "line", "words"),
     [
         pytest.param("a: 1\nb:\n\tc: 2\n", 3, "tab", id="tab"),
-        pytest.param("a: 1\nb: 'x\n", 3, "begun on line 2", id="open quote"),
+        pytest.param("a: 1\nb: 'x\n  y\n\n", 3, "begun on line 2", id="open quote"),
         pytest.param("a: 1\n---\nb: 1\nb: 2\n", 4, "'b' stands twice", id="duplicate in second document"),
         pytest.param("metadata:\n  labels: {a: b}\n  name: x\n  labels: {c: d}\n", 4, "'labels'", id="labels twice"),
         pytest.param("a: .inf\n", 1, ".inf", id="infinity"),
