@@ -15,9 +15,10 @@ from fleetbeat.decisions.health import cluster, conditions, network, storage, wo
 from fleetbeat.decisions.health.live import Live
 from fleetbeat.model import Body, Health, HealthStatus
 
-__all__ = ["health", "worst"]
+__all__ = ["RULES", "health", "worst"]
 
-_RULES: dict[str, Callable[[Live], Health]] = {
+#: ``Kind.group`` → rule
+RULES: dict[str, Callable[[Live], Health]] = {
     **workloads.RULES,
     **network.RULES,
     **storage.RULES,
@@ -53,7 +54,7 @@ def health(
         return Health("Progressing", "being deleted")
     if waiting := conditions.for_every_kind(view):
         return waiting
-    rule = _RULES.get(view.group_kind)
+    rule = RULES.get(view.group_kind)
     return rule(view) if rule else conditions.for_other_kinds(view, has_status)
 
 
