@@ -227,15 +227,16 @@ def _load_kubeconfig(cluster: Cluster, configuration: Any) -> None:
     from kubernetes.config import load_kube_config
 
     load: Any = load_kube_config  # the package has no types here
-    path = _kubeconfig(cluster)
+    where = f"Cluster {cluster.name}: kubeconfig {_kubeconfig(cluster)}, context {cluster.context or '(current)'}"
     try:
-        load(path, cluster.context or None, configuration, persist_config=False)
+        load(_kubeconfig(cluster), cluster.context or None, configuration, persist_config=False)
     except Exception as error:  # noqa: BLE001 - KeyError, TypeError, YAML and OS errors come out of the loader
         # A YAML error quotes the lines around it, and those may be a token: only its type is told.
         text = str(error) if type(error).__name__ == "ConfigException" else type(error).__name__
-        raise ConfigurationError(
-            f"Cluster {cluster.name}: kubeconfig {path}, context {cluster.context or '(current)'}: {text}"
-        ) from None
+        raise ConfigurationError(f"{where}: {text}") from None
+    if configuration.host.startswith("https:") and not (configuration.api_key or configuration.cert_file):
+        # The loader only logs that a login program (`exec`) failed.
+        raise ConfigurationError(f"{where}: it gives no credentials; if it names a login program, that failed")
 
 
 def _tls(cluster: Cluster, configuration: Any, secrets: _Secrets) -> ssl.SSLContext:
