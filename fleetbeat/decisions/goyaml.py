@@ -72,11 +72,13 @@ def load_all(text: bytes | str, *, max_nodes: int = MAX_NODES) -> Iterator[Docum
         try:
             for found in gojson.documents(text, max_nodes=max_nodes, max_depth=MAX_DEPTH):
                 number += 1
+                line += text.count("\n", end, found.start)
+                yield Document(found.value, line, number)
+                line += text.count("\n", found.start, found.end)
                 end = found.end
-                yield Document(found.value, _line_at(text, found.start), number)
         except gojson.JsonProblem as problem:
-            raise YamlProblem(str(problem), _line_at(text, problem.offset)) from None
-        line, text = _line_at(text, end), text[end:]
+            raise YamlProblem(str(problem), line + text.count("\n", end, problem.offset)) from None
+        text = text[end:]
         if number and not text.strip():
             return
     yield from _Reader(text, max_nodes, line, number).documents()
@@ -92,10 +94,6 @@ def _decoded(text: bytes | str) -> str:
     else:
         decoded = text
     return decoded.removeprefix("\ufeff")
-
-
-def _line_at(text: str, offset: int) -> int:
-    return text.count("\n", 0, offset) + 1
 
 
 class _Mark:
