@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -112,10 +112,8 @@ def wave_of(manifest: Manifest) -> int:
 
     Raises ManifestError for a value that is not a whole number: a guess would change the order in silence.
     """
-    text = manifest.annotations.get(SYNC_WAVE)
-    if text is None:
-        return 0
-    if not isinstance(text, str) or not _INTEGER.fullmatch(text):
+    text = manifest.annotations.get(SYNC_WAVE, "0")
+    if not _is_wave(text):
         raise ManifestError(
             [
                 f'{manifest.origin}: {manifest.id}: annotation {SYNC_WAVE} must be a whole number in quotes like "-5", '
@@ -123,6 +121,16 @@ def wave_of(manifest: Manifest) -> int:
             ]
         )
     return int(text)
+
+
+def live_wave(annotations: Mapping[str, str]) -> int:
+    """The wave a live object names, for ``prune_order``; 0 when somebody made it unreadable since it was applied."""
+    text = annotations.get(SYNC_WAVE, "0")
+    return int(text) if _is_wave(text) else 0
+
+
+def _is_wave(text: object) -> bool:
+    return isinstance(text, str) and _INTEGER.fullmatch(text) is not None
 
 
 def plan(manifests: Sequence[Manifest]) -> tuple[Stage, ...]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetbeat.decisions.waves import SYNC_WAVE, plan, prune_order, render, wave_of
+from fleetbeat.decisions.waves import SYNC_WAVE, live_wave, plan, prune_order, render, wave_of
 from fleetbeat.errors import ManifestError
 from fleetbeat.model import Manifest, ObjectId, Origin
 
@@ -122,6 +122,11 @@ def test_an_unreadable_wave_is_reported(text):
         f"a.yaml, document 1 (line 1): ConfigMap shop/web: annotation {SYNC_WAVE} must be"
     )
     assert repr(text) in str(error.value)
+
+
+def test_the_wave_of_a_live_object_never_fails():
+    assert [live_wave({SYNC_WAVE: text}) for text in ("-5", "edited", "")] == [-5, 0, 0]
+    assert live_wave({}) == 0
 
 
 def test_every_unreadable_wave_is_reported_at_once():
