@@ -161,7 +161,7 @@ def _without_values(message: str, secret: Body) -> str:
     for part in ("data", "stringData"):
         entries = secret.get(part)
         for value in entries.values() if isinstance(entries, dict) else ():
-            values.add(str(value))
+            values |= {str(value), base64.b64encode(str(value).encode()).decode()}
             try:
                 values.add(base64.b64decode(str(value), validate=True).decode())
             except (binascii.Error, ValueError):
@@ -194,9 +194,10 @@ def _kind(error: Exception) -> str:
 
 def _plain(error: BaseException) -> str | None:
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"TLS: the server's certificate was not accepted: {error.verify_message}"
+        return f"TLS: the server's certificate was not accepted: {getattr(error, 'verify_message', '')}"
     if isinstance(error, ssl.SSLError):
-        return f"TLS: {(error.reason or 'handshake failed').lower().replace('_', ' ')}"
+        reason = getattr(error, "reason", None) or "handshake failed"  # set by OpenSSL's own errors only
+        return f"TLS: {reason.lower().replace('_', ' ')}"
     if isinstance(error, (http.NameResolutionError, socket.gaierror)):
         return "the host name cannot be resolved"
     if isinstance(error, ConnectionRefusedError):
