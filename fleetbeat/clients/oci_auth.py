@@ -120,8 +120,8 @@ def parse_challenges(header: str) -> dict[str, dict[str, str]]:
     """``WWW-Authenticate`` as scheme → parameters, both names in lower case. One header may carry several."""
     starts = list(_CHALLENGE.finditer(header))
     found: dict[str, dict[str, str]] = {}
-    for start, end in zip(starts, [*(s.start() for s in starts[1:]), len(header)], strict=True):
-        text = header[start.end() : end]
+    for number, start in enumerate(starts):
+        text = header[start.end() : starts[number + 1].start() if number + 1 < len(starts) else len(header)]
         parameters = {
             name.lower(): re.sub(r"\\(.)", r"\1", quoted) or plain for name, quoted, plain in _PARAMETER.findall(text)
         }

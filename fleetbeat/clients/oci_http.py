@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 
 import requests
 import urllib3
-from requests.adapters import HTTPAdapter
 
+from fleetbeat.clients.oci_deadline import Deadline, DeadlineAdapter
 from fleetbeat.errors import (
     BundleError,
     ConfigurationError,
@@ -40,30 +40,35 @@ _MAX_REDIRECTS = 5
 class Session(requests.Session):
     """Requests to one registry (and where it redirects to) within ``limits.total`` seconds from construction on.
 
-    Not for several threads. ``host`` names the registry in errors.
+    Not for several threads. ``host`` names the registry in errors. A private CA is trusted beside the public ones,
+    because registries redirect blobs to public storage.
     """
 
     def __init__(self, host: str, limits: Http, *, plain_http: bool, ca_pem: str | None, verify: bool) -> None:
         super().__init__()
         self.host, self._limits, self._plain_http = host, limits, plain_http
-        self._ends = time.monotonic() + limits.total
+        self._deadline = Deadline(limits.total)
         self.max_redirects = _MAX_REDIRECTS
         self.headers["User-Agent"] = "fleetbeat"
         # Digests are over the bytes as stored; a compressing proxy would also bring back unlimited unpacking.
         self.headers["Accept-Encoding"] = "identity"
-        if ca_pem and verify:
-            self.mount("https://", _PrivateCa(_context(ca_pem)))
+        self.mount("http://", DeadlineAdapter(self._deadline))
+        self.mount("https://", DeadlineAdapter(self._deadline, _context(ca_pem) if ca_pem and verify else None))
 
-    def seconds_left(self) -> float:
+    def close(self) -> None:
+        self._deadline.cancel()
+        super().close()
+
+    def _seconds_left(self) -> float:
         """Raises SourceUnavailable when the deadline has passed."""
-        left = self._ends - time.monotonic()
+        left = self._deadline.left()
         if left <= 0:
             raise SourceUnavailable(f"{self.host}: not done within {self._limits.total:g} s (FLEETBEAT_HTTP_TOTAL)")
         return left
 
     def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:
         """Every request goes through here, those of redirects and of token servers too."""
-        left = self.seconds_left()
+        left = self._seconds_left()
         if not self._plain_http and urlsplit(request.url or "").scheme != "https":
             raise SourceUnavailable(f"{self.host}: it leads to an address without TLS; that is not followed unasked")
         options["timeout"] = (min(self._limits.connect, left), min(self._limits.read, left))
@@ -81,6 +86,7 @@ class Session(requests.Session):
         except FleetbeatError:
             raise
         except FOREIGN as error:
+            self._seconds_left()
             raise SourceUnavailable(f"{self.host}: {_describe(error, self._limits)}") from None
 
     def body(self, response: requests.Response, limit: int, what: str) -> bytes:
@@ -92,13 +98,15 @@ class Session(requests.Session):
                 content += piece
                 if len(content) > limit:
                     raise TooLong(f"{what}: the registry sends more than {limit} bytes")
-                self.seconds_left()
+                self._seconds_left()
         except FleetbeatError:
             raise
         except FOREIGN as error:
+            self._seconds_left()
             raise SourceUnavailable(f"{self.host}: {what}: {_describe(error, self._limits)}") from None
         finally:
             response.close()
+        self._seconds_left()  # a connection cut at the deadline looks like the end of the body
         announced = response.headers.get("Content-Length", "")
         if response.request.method != "HEAD" and announced.isdecimal() and int(announced) > len(content):
             raise SourceUnavailable(f"{self.host}: {what}: the connection broke off after {len(content)} bytes")
@@ -148,20 +156,6 @@ def retry_after(response: requests.Response) -> float | None:
         return None
 
 
-class _PrivateCa(HTTPAdapter):
-    """TLS that trusts a private CA beside the public ones: registries redirect blobs to public storage."""
-
-    def __init__(self, context: ssl.SSLContext) -> None:
-        self._context = context
-        super().__init__()
-
-    def init_poolmanager(self, *args: Any, **options: Any) -> None:
-        super().init_poolmanager(*args, **options, ssl_context=self._context)
-
-    def proxy_manager_for(self, *args: Any, **options: Any) -> Any:
-        return super().proxy_manager_for(*args, **options, ssl_context=self._context)
-
-
 def _context(ca_pem: str) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cadata=ca_pem)
@@ -171,24 +165,25 @@ def _context(ca_pem: str) -> ssl.SSLContext:
 
 def _describe(error: BaseException, limits: Http) -> str:
     """What went wrong, in words of ours: the texts of these exceptions carry URLs and header values."""
-    causes = list(_causes(error))
-    for cause in causes:
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            return f"its certificate is not trusted ({cause.verify_message}). Give the CA as source.ca"
-        if isinstance(cause, urllib3.exceptions.NameResolutionError | socket.gaierror):
-            return "its host name is not known"
-        if isinstance(cause, urllib3.exceptions.ConnectTimeoutError):
-            return f"no connection within {limits.connect:g} s"
-        if isinstance(cause, urllib3.exceptions.ReadTimeoutError | TimeoutError):
-            return f"no answer for {limits.read:g} s"
-        if isinstance(cause, ConnectionRefusedError):
-            return "connection refused"
-        if isinstance(cause, requests.TooManyRedirects):
-            return f"more than {_MAX_REDIRECTS} redirects"
-        if isinstance(cause, urllib3.exceptions.ProxyError):
-            return "the proxy could not be used"
-        if isinstance(cause, ssl.SSLError):
-            return f"TLS failed ({cause.reason or 'no reason given'}). Does it speak TLS? If not, set plainHTTP"
+    causes = _causes(error)
+    untrusted = next((cause for cause in causes if isinstance(cause, ssl.SSLCertVerificationError)), None)
+    if untrusted is not None:
+        return f"its certificate is not trusted ({untrusted.verify_message}). Give the CA as source.ca"
+    broken = next((cause for cause in causes if isinstance(cause, ssl.SSLError)), None)
+    if broken is not None:
+        return f"TLS failed ({broken.reason or 'no reason given'}). If it does not speak TLS at all, set plainHTTP"
+    for kinds, words in (
+        (socket.gaierror, "its host name is not known"),
+        (ConnectionRefusedError, "connection refused"),
+        (requests.ConnectTimeout, f"no connection within {limits.connect:g} s"),
+        (urllib3.exceptions.ConnectTimeoutError, f"no connection within {limits.connect:g} s"),
+        (TimeoutError, f"no answer for {limits.read:g} s"),
+        (urllib3.exceptions.ReadTimeoutError, f"no answer for {limits.read:g} s"),
+        (requests.TooManyRedirects, f"more than {_MAX_REDIRECTS} redirects"),
+        (urllib3.exceptions.ProxyError, "the proxy could not be used"),
+    ):
+        if any(isinstance(cause, kinds) for cause in causes):
+            return words
     return f"the connection failed ({type(error).__name__})"
 
 
