@@ -8,7 +8,6 @@ requests go to that pool directly. Its own ``rest_client.request`` costs 0.77 ms
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 import ssl
 import tempfile
@@ -45,7 +44,8 @@ class Connection:
     pool: urllib3.HTTPConnectionPool = field(repr=False)
     authorization: Callable[[], str | None] = field(repr=False)  #: the header's value, refreshed where it expires
     timeout: urllib3.Timeout
-    patience: int  #: seconds to wait for a free connection
+    slots: threading.BoundedSemaphore = field(repr=False)  #: one for each connection of the pool
+    patience: float  #: seconds to wait for a free one
     discovery: Discovery = field(default_factory=Discovery, repr=False)
 
 
@@ -157,7 +157,6 @@ def _open(cluster: Cluster, secrets: _Secrets, http: Http, pool: int) -> Connect
     configuration.connection_pool_maxsize = pool
     configuration.keep_alive = True  # an idle connection that a firewall dropped is found out before it is used
     manager = RESTClientObject(configuration).pool_manager
-    manager.connection_pool_kw["block"] = True
     if url.scheme == "https":
         manager.connection_pool_kw["ssl_context"] = _tls(cluster, configuration, secrets)
     address = f"{url.scheme}://{url.netloc}"
@@ -168,7 +167,8 @@ def _open(cluster: Cluster, secrets: _Secrets, http: Http, pool: int) -> Connect
         pool=manager.connection_from_url(address),
         authorization=_Authorization(cluster.name, configuration),
         timeout=urllib3.Timeout(connect=http.connect, read=http.read),
-        patience=math.ceil(http.read),
+        slots=threading.BoundedSemaphore(pool),
+        patience=http.read,
     )
 
 

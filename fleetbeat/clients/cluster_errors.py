@@ -183,8 +183,6 @@ def _kind(error: Exception) -> str:
         return f"no connection{limit or ' in time'}"
     if is_timeout(error):
         return f"no answer{limit or ' in time'}"
-    if isinstance(error, http.EmptyPoolError):
-        return "all connections of this process are busy"
     if isinstance(error, http.ProxyError):
         return "the proxy did not connect"
     if isinstance(error, http.ProtocolError):

@@ -89,9 +89,7 @@ class Transport:
         target = self.connection.prefix + path + (f"?{urlencode(query)}" if query else "")
         paused = 0.0
         for attempt in range(1, ATTEMPTS + 1):
-            if guarded and self._guard:
-                self._guard()
-            outcome = self._once(doing, method, target, headers, content, expected)
+            outcome = self._in_turn(doing, method, target, headers, content, expected, self._guard if guarded else None)
             if isinstance(outcome, Answer):
                 return outcome
             pause = outcome.pause(attempt)
@@ -100,6 +98,29 @@ class Transport:
             paused += pause
             self._sleep(pause)
         raise AssertionError("unreachable")
+
+    def _in_turn(
+        self,
+        doing: Doing,
+        method: str,
+        target: str,
+        headers: dict[str, str],
+        content: bytes | None,
+        expected: tuple[int, ...],
+        guard: Guard | None,
+    ) -> Answer | _Failed:
+        """Waits for a connection first and asks the guard then: between its yes and the request nothing may queue."""
+        connection = self.connection
+        if not connection.slots.acquire(timeout=connection.patience):
+            text = f"all connections of this process were busy for {connection.patience:g} s"
+            where = f"cluster {connection.cluster} at {connection.address}"
+            return _Failed(ClusterUnavailable(f"{doing.what}: {doing.verb}: {where}: {text}"), None, again=False)
+        try:
+            if guard:
+                guard()
+            return self._once(doing, method, target, headers, content, expected)
+        finally:
+            connection.slots.release()
 
     def _once(
         self,
@@ -118,7 +139,6 @@ class Transport:
                 body=content,
                 headers=headers,
                 timeout=connection.timeout,
-                pool_timeout=connection.patience,
                 retries=False,
                 redirect=False,  # a redirect would carry the token to another host
             )

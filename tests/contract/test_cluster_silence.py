@@ -89,6 +89,21 @@ def test_unknown_host() -> None:
         connect("https://nowhere.invalid:6443").get(CONFIG_MAP, "shop", "settings")
 
 
+def test_waiting_for_a_connection_ends(black_hole: str) -> None:
+    """Field case k1. More threads than connections: they queue, and the guard is asked after the queue."""
+    kube = connect(f"http://{black_hole}")
+    slots = kube._transport.connection.slots
+    asked: list[int] = []
+    for _ in range(4):
+        assert slots.acquire(blocking=False)
+    with pytest.raises(ClusterUnavailable, match=r"all connections of this process were busy for 0\.5 s"):
+        kube.acting("fleetbeat/test", lambda: asked.append(1)).apply(CONFIG_MAP, BODY, expect=Absent())
+    assert not asked
+    slots.release(4)
+    with pytest.raises(ClusterUnavailable, match="no answer"):
+        kube.get(CONFIG_MAP, "shop", "settings")
+
+
 def test_dead_cluster_costs_waiting_threads_its_timeout_once(black_hole: str) -> None:
     """Field case k1."""
     kube = connect(f"http://{black_hole}")

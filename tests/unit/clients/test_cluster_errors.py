@@ -172,7 +172,6 @@ SILENCE: dict[str, tuple[Exception, str]] = {
     "TLS": (http.SSLError(ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER] x")), "TLS: "),
     "reset": (http.ProtocolError("x", ConnectionResetError(104, "y")), "connection reset"),
     "closed": (http.ProtocolError("x", EOFError()), "closed before a whole answer"),
-    "busy": (http.EmptyPoolError(POOL, "x"), "all connections of this process are busy"),
     "other": (http.HTTPError("x"), "HTTPError"),
 }
 
