@@ -122,6 +122,8 @@ def read(content: bytes, what: str) -> Image | Index:
         raise BundleError(f"{what}: it has both layers and manifests, so readers would disagree on what it is")
     if media_type is None:  # optional in image-spec
         media_type = OCI_INDEX if "manifests" in manifest else OCI_MANIFEST
+    if not isinstance(media_type, str):
+        raise BundleError(f"{what}: its media type is not a text")
     if media_type in INDEXES:
         return Index(_only_child(descriptors(manifest, "manifests", what), what), _annotations(manifest))
     if media_type in MANIFESTS:
