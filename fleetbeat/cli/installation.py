@@ -28,7 +28,7 @@ class Installation:
         self.folder = folder.absolute()
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
+    def held(self) -> Iterator[Installation]:
         """Raises ConfigurationError while another `up` holds the folder. The kernel lets go when its holder dies."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with (self.folder / "lock").open("w") as lock:
@@ -40,7 +40,7 @@ class Installation:
                     "Stop it, or give another folder with --data"
                 ) from None
             try:
-                yield
+                yield self
             finally:
                 self._env_file.unlink(missing_ok=True)
 
@@ -58,6 +58,12 @@ class Installation:
     def forget_redis_port(self) -> None:
         """Somebody else has it now."""
         (self.folder / "redis-port").unlink(missing_ok=True)
+
+    @property
+    def shell_line(self) -> str:
+        """What to type in another shell."""
+        data = "" if self.folder == default_folder() else f" --data {shlex.quote(str(self.folder))}"
+        return f'eval "$(fleetbeat env{data})"'
 
     def publish(self, env: Mapping[str, str]) -> None:
         """Write what other shells need; it goes when ``held`` ends."""

@@ -19,6 +19,7 @@ SECTIONS = {
         "history": Entry(_HERE + "history:history", "What syncs have done, who asked for them and why."),
     },
     "On one machine": {
+        "demo": Entry(_HERE + "demo:demo", "See a sync, a heal and a refused mistake on real parts."),
         "up": Entry(_HERE + "up:up", "Run Redis, beat, workers and Flower for a catalog folder."),
         "env": Entry(_HERE + "env:env", "Shell lines that reach what `fleetbeat up` runs."),
         "local": Entry(

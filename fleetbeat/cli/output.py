@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import json
+import shutil
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -31,12 +33,21 @@ def write(data: Any, output: str) -> None:
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Columns as kubectl prints them. The last one may be long and is not cut; styled cells keep their width."""
+    """Columns as kubectl prints them; styled cells keep their width. On a terminal the last one is cut to fit."""
     cells = [list(headings), *map(list, rows)]
     widths = [max(len(click.unstyle(row[column])) for row in cells) for column in range(len(headings))]
+    room = shutil.get_terminal_size().columns - sum(widths[:-1]) - 3 * (len(widths) - 1)
+    cut = sys.stdout.isatty() and room >= _NARROWEST
     for row in cells:
-        padded = [cell + " " * (width - len(click.unstyle(cell))) for cell, width in zip(row, widths, strict=True)]
-        click.echo("   ".join(padded).rstrip())
+        *fixed, last = row
+        if cut and len(click.unstyle(last)) > room:
+            last = click.unstyle(last)[: room - 1] + "…"
+        padded = [cell + " " * (width - len(click.unstyle(cell))) for cell, width in zip(fixed, widths, strict=False)]
+        click.echo("   ".join([*padded, last]).rstrip())
+
+
+_NARROWEST = 12
+"""Characters below which cutting the last column would leave nothing to read: it wraps instead."""
 
 
 def age(seconds: float | None) -> str:

@@ -35,7 +35,7 @@ def push(
     be traced back to it. Logs in with the credentials of docker's config. Prints the reference with its digest.
     """
     commit = git.look(directory)
-    annotations = _annotations(commit, source, revision)
+    annotations = annotations_of(commit, source, revision)
     if commit is not None and commit.dirty and revision is None:
         click.echo(
             "warning: the folder has changes that are not committed; the bundle's revision says so (-dirty)", err=True
@@ -48,7 +48,7 @@ def push(
     click.echo(f"{reference}@{pushed.digest}")
 
 
-def _annotations(commit: git.Commit | None, source: str | None, revision: str | None) -> dict[str, str]:
+def annotations_of(commit: git.Commit | None, source: str | None, revision: str | None) -> dict[str, str]:
     """OCI annotations; what is not known is left out, never guessed."""
     found: dict[str, str] = {}
     if commit is not None:

@@ -20,9 +20,16 @@ def lines_of(results: Iterable[ObjectResult]) -> Iterator[str]:
 
 def line_of(result: ObjectResult) -> str:
     """Outcome, object, reason and who had changed it."""
-    padding = " " * (11 - len(result.outcome))
-    text = f"{word(result.outcome)}{padding}{result.id}"
-    told = [result.reason.partition("\n")[0]] if result.reason else []
-    if result.managers:
-        told.append(f"changed by {', '.join(result.managers)}")
-    return f"{text}   {'; '.join(told)}" if told else text
+    text = f"{word(result.outcome)}{' ' * (11 - len(result.outcome))}{result.id}"
+    why = why_of(result)
+    return f"{text}   {why}" if why else text
+
+
+def why_of(result: ObjectResult) -> str:
+    """The reason in one line, and who had changed the object where the reason does not say it."""
+    reason = result.reason.partition("\n")[0]
+    unnamed = [manager for manager in result.managers if manager not in reason]
+    told = [reason] if reason else []
+    if unnamed:
+        told.append(f"changed by {', '.join(unnamed)}")
+    return "; ".join(told)

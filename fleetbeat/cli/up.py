@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import secrets
-import signal
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
 from fleetbeat.cli.installation import Installation, default_folder
 from fleetbeat.cli.session import Session
+from fleetbeat.cli.signals import stopping
 
 
 @click.command(
@@ -50,21 +47,3 @@ def up(session: Session, catalog: Path, workers: int, port: int, flower: bool, d
     )
     with installation.held(), stopping() as stop:
         run(session, installation, plan, stop)
-
-
-@contextlib.contextmanager
-def stopping() -> Iterator[threading.Event]:
-    """An event that Ctrl-C and SIGTERM set; a second Ctrl-C interrupts at once."""
-    stop = threading.Event()
-
-    def ask(number: int, frame: object) -> None:  # noqa: ARG001
-        if stop.is_set():
-            raise KeyboardInterrupt
-        stop.set()
-
-    previous = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)

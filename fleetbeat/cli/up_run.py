@@ -52,7 +52,7 @@ def run(session: Session, installation: Installation, plan: Plan, stop: threadin
                 _say(f"Flower   http://127.0.0.1:{port}   user {USER}, password {plan.flower_password}")
             installation.publish(env)
             _say(f"Logs     {installation.folder / 'logs'}")
-            _say('Shell    eval "$(fleetbeat env)" && fleetbeat status')
+            _say(f"Shell    {installation.shell_line} && fleetbeat status")
             _say("Ctrl-C stops everything.")
             supervisor.run(stop, _News(_opened(session, env)))
         finally:

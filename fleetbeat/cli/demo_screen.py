@@ -1,0 +1,113 @@
+"""What the demo shows: headings, the progress of syncs, results of objects. One rich console, so it can be saved."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from fleetbeat.cli.results import why_of
+from fleetbeat.client import Outcome, Progress
+from fleetbeat.model import ObjectResult
+
+_WIDTH = 110
+_STYLES = {
+    "created": "green",
+    "configured": "cyan",
+    "pruned": "magenta",
+    "failed": "bold red",
+    "kept": "yellow",
+    "skipped": "yellow",
+    "unchanged": "dim",
+}
+
+
+class Screen:
+    """Thread-safe: parts that start side by side tell it when they are ready."""
+
+    def __init__(self, *, record: bool = False) -> None:
+        """``record``: keep what is shown for ``save``, in a fixed width."""
+        wide = Console(highlight=False)
+        fixed = record or not wide.is_terminal
+        self.console = Console(record=record, width=_WIDTH, highlight=False) if fixed else wide
+        self._number = 0
+        self._step = ""
+        self._told = ("", 0)  # run and wave that are being shown
+
+    def step(self, title: str, *explanation: str) -> None:
+        """A numbered step of the story."""
+        self._number += 1
+        self._step = ""
+        self.console.print()
+        self.console.print(Text(f"{self._number}  {title}", style="bold"))
+        for line in explanation:
+            self.console.print(Text(f"   {line}", style="dim"))
+
+    def line(self, text: str, style: str = "") -> None:
+        self.console.print(Text(f"   {text}", style=style))
+
+    def good(self, text: str) -> None:
+        """A fact that was checked."""
+        self.console.print(Text.assemble(("   ✓ ", "bold green"), text))
+
+    def bad(self, text: str) -> None:
+        self.console.print()
+        self.console.print(Text.assemble(("✗ ", "bold red"), text))
+
+    @contextmanager
+    def timed(self, what: str) -> Iterator[None]:
+        """Tells what was started, and how long it took."""
+        begin = time.monotonic()
+        yield
+        self.line(f"{what:<62}{time.monotonic() - begin:5.1f} s")
+
+    def event(self, event: Progress | Outcome) -> None:
+        """One piece of news of the sync that is being followed."""
+        if isinstance(event, Outcome):
+            self._ended(event)
+            return
+        for result in event.results:
+            if result.outcome != "unchanged":
+                self.result(result, event.run)
+        if event.results:
+            return
+        if event.message:
+            self.line(f"{event.step:<9}{event.message}", "dim")
+        elif event.step and event.step != self._step:
+            self.line(event.step, "dim")
+        self._step = event.step
+
+    def result(self, result: ObjectResult, run: str = "") -> None:
+        """One object, below a line for its wave when that is another one than before."""
+        if (run, result.wave) != self._told:
+            self._told = (run, result.wave)
+            self.line(f"wave {result.wave}", "bold")
+        text = Text.assemble("     ", (f"{result.outcome:<11}", _STYLES.get(result.outcome, "")), f"{result.id!s:<46}")
+        why = why_of(result) if result.outcome != "created" else ""
+        text.append(f" {why}", "yellow" if result.managers else "dim")
+        self.console.print(text)
+
+    def _ended(self, outcome: Outcome) -> None:
+        entry = outcome.entry
+        took = (entry.get("finished", 0) - entry.get("started", 0)) / 1000
+        style = "bold green" if outcome.phase == "Succeeded" else "bold red"
+        said = (
+            outcome.message
+            if outcome.phase == "Succeeded"
+            else str(entry.get("error") or outcome.message.partition("\n")[0])
+        )
+        self.console.print(
+            Text.assemble(
+                "   ",
+                (outcome.phase, style),
+                f", {outcome.health}: {said}" + (f" ({took:.1f} s)" if entry else ""),
+            )
+        )
+
+    def save(self, path: Path) -> None:
+        """Everything shown so far as an SVG picture."""
+        path.write_text(self.console.export_svg(title="fleetbeat demo"))
