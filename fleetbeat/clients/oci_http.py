@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import email.utils
+import functools
 import http.client
 import socket
 import ssl
@@ -16,6 +17,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
+import certifi
 import requests
 import urllib3
 
@@ -53,7 +55,7 @@ class Session(requests.Session):
         # Digests are over the bytes as stored; a compressing proxy would also bring back unlimited unpacking.
         self.headers["Accept-Encoding"] = "identity"
         self.mount("http://", DeadlineAdapter(self._deadline))
-        self.mount("https://", DeadlineAdapter(self._deadline, _context(ca_pem) if ca_pem and verify else None))
+        self.mount("https://", DeadlineAdapter(self._deadline, _context(ca_pem) if verify else None))
 
     def close(self) -> None:
         self._deadline.cancel()
@@ -156,11 +158,16 @@ def retry_after(response: requests.Response) -> float | None:
         return None
 
 
-def _context(ca_pem: str) -> ssl.SSLContext:
+@functools.lru_cache(maxsize=64)
+def _context(ca_pem: str | None) -> ssl.SSLContext:
+    """Public authorities and the given one. Shared by threads and connections, which only read it."""
+    context = ssl.create_default_context(cafile=certifi.where())
     try:
-        return ssl.create_default_context(cadata=ca_pem)
+        if ca_pem:
+            context.load_verify_locations(cadata=ca_pem)
     except (ssl.SSLError, ValueError):
         raise ConfigurationError("source.ca is not a certificate in PEM form (-----BEGIN CERTIFICATE-----)") from None
+    return context
 
 
 def _describe(error: BaseException, limits: Http) -> str:
