@@ -58,7 +58,8 @@ class Deadline:
 class DeadlineAdapter(HTTPAdapter):
     """Connections for a ``requests`` session that end with the deadline; over TLS with ``context`` where given.
 
-    A given context holds its certificates already: ``requests`` would load the public ones, some 20 ms of CPU, per connection.
+    A given context holds its certificates already: ``requests`` would load the public ones for each connection, which
+    takes some 20 ms of CPU.
     """
 
     def __init__(self, deadline: Deadline, context: ssl.SSLContext | None = None) -> None:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import base64
+import datetime
 import json
 import os
 import threading
+import time
 import uuid
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID
 
 from fleetbeat.clients.oci import OciSource
 from fleetbeat.clients.oci_push import push
@@ -25,7 +35,7 @@ from fleetbeat.errors import (
     Unauthorized,
     UnsafeBundle,
 )
-from fleetbeat.local.registry import Registry
+from fleetbeat.local.registry import Registry, TokenAuth
 from fleetbeat.model import Credential, RegistryAuth, Revision, SecretText, Source
 from fleetbeat.settings import Bundles, Http
 
@@ -342,6 +352,94 @@ def test_two_users_on_one_host_at_once(guarded: Registry, folder: Path) -> None:
     for thread in threads:
         thread.join(30)
     assert failures == []
+
+
+class TokenServer(ThreadingHTTPServer):
+    """Issues signed tokens to ann and bob, each for the repositories of that name only, as a real one does."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), TokenHandler)
+        self.key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "tokens")])
+        now = datetime.datetime.now(datetime.UTC)
+        self.certificate = (
+            x509.CertificateBuilder(name, name, self.key.public_key(), x509.random_serial_number())
+            .not_valid_before(now - datetime.timedelta(hours=1))
+            .not_valid_after(now + datetime.timedelta(hours=1))
+            .sign(self.key, hashes.SHA256())
+        )
+        self.issued = 0
+
+    def token(self, user: str, scopes: list[str]) -> str:
+        wanted = [scope.split(":") for scope in scopes]
+        access = [{"type": t, "name": n, "actions": a.split(",")} for t, n, a in wanted if n.startswith(f"{user}/")]
+        now = int(time.time())
+        claims = {"iss": "tokens", "aud": "registry", "sub": user, "nbf": now - 5, "iat": now, "exp": now + 10}
+        chain = base64.b64encode(self.certificate.public_bytes(Encoding.DER)).decode()
+        head = {"typ": "JWT", "alg": "RS256", "x5c": [chain]}
+        text = ".".join(encoded(json.dumps(part).encode()) for part in (head, claims | {"access": access}))
+        self.issued += 1
+        return f"{text}.{encoded(self.key.sign(text.encode(), padding.PKCS1v15(), hashes.SHA256()))}"
+
+
+class TokenHandler(BaseHTTPRequestHandler):
+    server: TokenServer
+
+    def do_GET(self) -> None:
+        pair = base64.b64decode(self.headers.get("Authorization", "Basic Og==").removeprefix("Basic ")).decode()
+        user, _, password = pair.partition(":")
+        right = password == f"pw-{user}"
+        token = self.server.token(user, parse_qs(urlsplit(self.path).query).get("scope", [])) if right else ""
+        body = json.dumps({"token": token, "expires_in": 10}).encode()
+        self.send_response(200 if right else 401)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        pass
+
+
+def encoded(content: bytes) -> str:
+    return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
+
+
+@pytest.fixture(scope="module")
+def tokens() -> Iterator[TokenServer]:
+    server = TokenServer()
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+    thread.join(5)
+
+
+@pytest.fixture(scope="module")
+def behind_tokens(local_binary: Path, tokens: TokenServer) -> Iterator[Registry]:
+    realm = f"http://127.0.0.1:{tokens.server_address[1]}/token"
+    pem = tokens.certificate.public_bytes(Encoding.PEM).decode()
+    with Registry(token=TokenAuth(realm=realm, service="registry", issuer="tokens", certificate=pem)) as running:
+        yield running
+
+
+def test_push_and_pull_with_a_token_server(behind_tokens: Registry, tokens: TokenServer, folder: Path) -> None:
+    """Field case g8."""
+    place = f"{behind_tokens.host}/ann/shop"
+    ann, bob = login("ann", "pw-ann"), login("bob", "pw-bob")
+    push(folder, f"{place}:1.0.0", auth=ann, plain_http=True)
+    for fields in ({"tag": "1.0.0"}, {"semver": "1.x"}):
+        wanted = Source(place, auth=ann, plain_http=True, **fields)
+        assert unpacked(source.pull(wanted, source.resolve(wanted)).layer) == dict(sorted(FILES.items()))
+    before = tokens.issued
+    with pytest.raises(Unauthorized):
+        source.resolve(Source(place, tag="1.0.0", auth=bob, plain_http=True))
+    assert tokens.issued == before + 1, "a token without the right is asked for once"
+    for auth in (RegistryAuth(), login("ann", "pw-wrong")):
+        with pytest.raises(Unauthorized, match=f"{place}: token server 127.0.0.1 refused"):
+            source.resolve(Source(place, tag="1.0.0", auth=auth, plain_http=True))
 
 
 def test_ca_that_is_none_is_a_configuration_error() -> None:
