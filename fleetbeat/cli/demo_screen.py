@@ -24,6 +24,12 @@ _STYLES = {
     "skipped": "yellow",
     "unchanged": "dim",
 }
+#: steps that write nothing and may be seen passing; of the others the objects speak
+_WORDS = {
+    "pull": "the bundle, verified by digest",
+    "render": "manifests, checked against the kinds the cluster serves",
+    "diff": "every object dry-run by the API server",
+}
 
 
 class Screen:
@@ -76,9 +82,9 @@ class Screen:
         if event.results:
             return
         if event.message:
-            self.line(f"{event.step:<9}{event.message}", "dim")
-        elif event.step and event.step != self._step:
-            self.line(event.step, "dim")
+            self.line(f"waiting: {event.message}", "dim")
+        elif event.step in _WORDS and event.step != self._step:
+            self.line(f"{event.step:<8}{_WORDS[event.step]}", "dim")
         self._step = event.step
 
     def result(self, result: ObjectResult, run: str = "") -> None:
@@ -93,20 +99,15 @@ class Screen:
 
     def _ended(self, outcome: Outcome) -> None:
         entry = outcome.entry
-        took = (entry.get("finished", 0) - entry.get("started", 0)) / 1000
-        style = "bold green" if outcome.phase == "Succeeded" else "bold red"
-        said = (
-            outcome.message
-            if outcome.phase == "Succeeded"
-            else str(entry.get("error") or outcome.message.partition("\n")[0])
-        )
-        self.console.print(
-            Text.assemble(
-                "   ",
-                (outcome.phase, style),
-                f", {outcome.health}: {said}" + (f" ({took:.1f} s)" if entry else ""),
-            )
-        )
+        went_well = outcome.phase == "Succeeded"
+        said = outcome.message if went_well else str(entry.get("error") or outcome.message).partition("\n")[0]
+        text = Text.assemble("   ", (outcome.phase, "bold green" if went_well else "bold red"))
+        text.append(f", {outcome.health}: {said}")
+        if entry:
+            took = (entry["finished"] - entry["started"]) / 1000
+            steps = ", ".join(f"{step} {seconds:.2f}" for step, seconds in entry.get("durations", {}).items())
+            text.append(f"   {took:.1f} s, work: {steps}", "dim")
+        self.console.print(text)
 
     def save(self, path: Path) -> None:
         """Everything shown so far as an SVG picture."""

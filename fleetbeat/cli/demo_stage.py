@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import secrets
-import shutil
-import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -19,13 +16,14 @@ from fleetbeat.cli.demo_repository import EXAMPLE, Repository
 from fleetbeat.cli.demo_screen import Screen
 from fleetbeat.cli.installation import Installation
 from fleetbeat.cli.key import new_key
-from fleetbeat.cli.parts import USER, EmbeddedRedis, Parts
+from fleetbeat.cli.parts import USER, EmbeddedRedis, Parts, need_flower
 from fleetbeat.cli.supervisor import Supervisor
 from fleetbeat.client import Fleetbeat
 from fleetbeat.clients.cluster import KubernetesCluster
 from fleetbeat.clients.runs import Runs
 from fleetbeat.clients.store import Store
 from fleetbeat.local import cluster as local_cluster
+from fleetbeat.local.folders import Folder
 from fleetbeat.local.process import free_port
 from fleetbeat.local.redis import RedisServer
 from fleetbeat.local.registry import Registry
@@ -56,8 +54,9 @@ class Stage:
         self.flower_password = secrets.token_urlsafe(9)
 
     def __enter__(self) -> Stage:
-        self.folder = Path(tempfile.mkdtemp(prefix="fleetbeat-demo-"))
-        self._stack.callback(shutil.rmtree, self.folder, ignore_errors=True)
+        folder = Folder("demo")
+        self._stack.callback(folder.remove)
+        self.folder = folder.path
         try:
             self._start()
         except BaseException:
@@ -108,6 +107,7 @@ class Stage:
         return "\n".join(tails)
 
     def _start(self) -> None:
+        need_flower()
         with ThreadPoolExecutor(2) as pool:
             # The API server takes the longest; workers load their imports meanwhile.
             target = pool.submit(self._start_cluster)

@@ -42,4 +42,6 @@ def tell(error: errors.FleetbeatError) -> Exit:
     """Print the error's problems to stderr and return the exit code."""
     for problem in iter_problems(error):
         click.echo(click.style("error: ", fg="red") + problem, err=True)
+    if isinstance(error, errors.StoreUnavailable):
+        click.echo('Is FLEETBEAT_REDIS_URL right? For what `fleetbeat up` runs: eval "$(fleetbeat env)"', err=True)
     return code_of(error)

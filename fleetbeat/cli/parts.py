@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from fleetbeat import wire
+from fleetbeat.errors import ConfigurationError
 from fleetbeat.local.process import Process
 from fleetbeat.local.redis import RedisServer
 
 USER = "fleetbeat"
 """Flower's user name."""
+
+
+def need_flower(other: str = "") -> None:
+    """Raises ConfigurationError when Flower is not installed. ``other``: what to do instead of installing it."""
+    if importlib.util.find_spec("flower") is None:
+        raise ConfigurationError(f"Flower is not installed. Get it: pip install 'fleetbeat[local]'{other}")
 
 
 class Parts:

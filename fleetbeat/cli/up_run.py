@@ -14,7 +14,7 @@ import click
 from fleetbeat import catalog as catalogs
 from fleetbeat.cli import output as out
 from fleetbeat.cli.installation import Installation
-from fleetbeat.cli.parts import USER, EmbeddedRedis, Parts
+from fleetbeat.cli.parts import USER, EmbeddedRedis, Parts, need_flower
 from fleetbeat.cli.session import Session
 from fleetbeat.cli.supervisor import Supervisor
 from fleetbeat.errors import CatalogError, FleetbeatError
@@ -35,6 +35,8 @@ class Plan:
 
 def run(session: Session, installation: Installation, plan: Plan, stop: threading.Event) -> None:
     """Start, supervise until ``stop``, end. Raises LocalError when a part does not start."""
+    if plan.flower_port is not None:
+        need_flower(", or leave it out: --no-flower")
     _check_catalog(plan.catalog)
     key = variable("FLEETBEAT_KEY") or installation.key()
     supervisor = Supervisor(_say)

@@ -1,0 +1,205 @@
+"""The public client against a real Redis. Workers are played by the run scripts themselves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from fleetbeat import keys, wire
+from fleetbeat.cli.key import new_key
+from fleetbeat.client import Fleetbeat, Outcome, Progress
+from fleetbeat.clients.runs import Runs, Turn
+from fleetbeat.clients.store import Store
+from fleetbeat.errors import CatalogError, StillRunning, StoreUnavailable
+from fleetbeat.model import ObjectId, ObjectResult
+from fleetbeat.settings import Settings, load
+
+CONFIG = ObjectId("", "ConfigMap", "shop", "web-config")
+
+
+@pytest.fixture
+def settings(redis_url: str) -> Settings:
+    return load({"FLEETBEAT_REDIS_URL": redis_url, "FLEETBEAT_KEY": new_key()})
+
+
+@pytest.fixture
+def store(settings: Settings) -> Store:
+    store = Store.open(settings)
+    store.redis.hset(keys.PERIODS, mapping={"shop": "180000:0", "bank": "180000:0"})
+    store.redis.hset(keys.CATALOG, mapping={"Application/shop": b"", "Application/bank": b""})
+    return store
+
+
+@pytest.fixture
+def client(settings: Settings, store: Store) -> Fleetbeat:
+    return Fleetbeat(settings, store=store)
+
+
+class Worker:
+    """Begins and ends runs as a worker does."""
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._runs = Runs(store, settings)
+        self._store = store
+        self._number = 0
+
+    def begin(self) -> Turn:
+        """Take up what was asked for; the run stands at its step pull, being worked on."""
+        self._number += 1
+        run, request = f"run-{self._number}", self._runs.look("shop").request.get("id", "")
+        fields = {"step": "pull", "trigger": "Request", "request": request, "digest": "sha256:" + "a" * 64}
+        fence = self._runs.start("shop", run, fields, request=request)
+        assert fence is not None
+        turn = self._runs.begin("shop", run, "pull", fence, f"token-{run}")
+        assert isinstance(turn, Turn)
+        return turn
+
+    def write(self, turn: Turn, outcome: Any) -> None:
+        result = ObjectResult(CONFIG, outcome).to_json()
+        self._runs.record(turn.run, {CONFIG.key: json.dumps({"result": result, "known": {}})})
+
+    def end(self, turn: Turn, phase: str = "Succeeded", health: str = "Healthy") -> None:
+        request = turn.record.get("request", "")
+        entry = {"run": turn.run, "request": request, "phase": phase, "message": "said", "health": health}
+        state: dict[str, str | int | float] = {"phase": phase, "sync": "Synced", "health": health, "handled": request}
+        self._runs.finish(turn, entry=json.dumps(entry), state=state, next_look=None)
+
+
+@pytest.fixture
+def worker(store: Store, settings: Settings) -> Worker:
+    return Worker(store, settings)
+
+
+def end_of(events: Iterator[Progress | Outcome]) -> Outcome:
+    *_, last = events
+    assert isinstance(last, Outcome)
+    return last
+
+
+def test_a_request_is_published_to_the_work_queue_with_nothing_but_the_name(client: Fleetbeat, store: Store) -> None:
+    client.request_sync("shop", by="ann", reason="because")
+    (message,) = store.redis.lrange(keys.PREFIX + wire.WORK_QUEUE, 0, -1)  # type: ignore[misc]
+    assert json.loads(message)["headers"]["task"] == wire.RECONCILE
+    assert b"because" not in message
+
+
+def test_follow_tells_steps_results_once_and_the_end(client: Fleetbeat, worker: Worker) -> None:
+    request = client.request_sync("shop", by="ann")
+    events = client.follow("shop", request.id, timeout=20)
+    first = next(events)
+    assert isinstance(first, Progress)
+    assert (first.run, first.state) == ("", "queued")
+    turn = worker.begin()
+    second = next(events)
+    assert isinstance(second, Progress)
+    assert (second.run, second.step, second.state) == (turn.run, "pull", "working")
+    worker.write(turn, "created")
+    third = next(events)
+    assert isinstance(third, Progress)
+    assert [(result.id, result.outcome) for result in third.results] == [(CONFIG, "created")]
+    worker.end(turn)
+    (outcome,) = list(events)
+    assert isinstance(outcome, Outcome)
+    assert (outcome.run, outcome.phase, outcome.ok) == (turn.run, "Succeeded", True)
+
+
+@pytest.mark.parametrize(
+    ("phase", "health", "ok"),
+    [
+        ("Succeeded", "Healthy", True),
+        ("Succeeded", "Suspended", True),
+        ("Succeeded", "Degraded", False),
+        ("Failed", "Healthy", False),
+    ],
+)
+def test_ok_means_there_and_healthy(client: Fleetbeat, worker: Worker, phase: str, health: str, ok: bool) -> None:
+    request = client.request_sync("shop", by="ann")
+    worker.end(worker.begin(), phase, health)
+    assert client.outcome("shop", request.id, timeout=20).ok is ok
+
+
+def test_a_request_during_a_run_waits_for_its_own(client: Fleetbeat, worker: Worker) -> None:
+    client.request_sync("shop", by="ann")
+    turn = worker.begin()
+    request = client.request_sync("shop", by="bob")
+    assert request.run == turn.run
+    events = client.follow("shop", request.id, timeout=20)
+    first = next(events)
+    assert isinstance(first, Progress)
+    assert f"{turn.run} ends first" in first.message
+    worker.end(turn)
+    second = worker.begin()
+    worker.end(second)
+    assert end_of(events).run == second.run
+
+
+def test_a_replaced_request_is_followed_as_the_later_one(client: Fleetbeat, worker: Worker) -> None:
+    first = client.request_sync("shop", by="ann")
+    events = client.follow("shop", first.id, timeout=20)
+    next(events)
+    client.request_sync("shop", by="bob")
+    turn = worker.begin()
+    worker.end(turn)
+    assert end_of(events).run == turn.run
+
+
+def test_a_superseded_run_hands_over_to_the_one_that_took_over(client: Fleetbeat, worker: Worker) -> None:
+    request = client.request_sync("shop", by="ann")
+    events = client.follow("shop", request.id, timeout=20)
+    next(events)
+    worker.end(worker.begin(), "Superseded")
+    told = next(events)
+    assert isinstance(told, Progress)
+    assert "superseded" in told.message
+    turn = worker.begin()
+    worker.end(turn)
+    assert end_of(events).run == turn.run
+
+
+def test_an_idempotency_key_asks_once(client: Fleetbeat, worker: Worker, store: Store) -> None:
+    def queued() -> Any:
+        return store.redis.llen(keys.PREFIX + wire.WORK_QUEUE)
+
+    request = client.request_sync("shop", by="ci", idempotency_key="build-1")
+    assert client.request_sync("shop", by="ci", idempotency_key="build-1").id == request.id
+    turn = worker.begin()
+    assert client.request_sync("shop", by="ci", idempotency_key="build-1").id == request.id
+    worker.end(turn)
+    other = client.request_sync("shop", by="ci", idempotency_key="build-2")
+    worker.end(worker.begin())
+    assert client.request_sync("shop", by="ci", idempotency_key="build-1").id == request.id
+    assert other.id != request.id
+    assert queued() == 2
+    assert client.outcome("shop", request.id, timeout=5).run == turn.run
+
+
+def test_follow_next_waits_for_any_run(client: Fleetbeat, worker: Worker) -> None:
+    before = client.last_run("shop")
+    turn = worker.begin()
+    worker.end(turn)
+    assert before == ""
+    assert end_of(client.follow_next("shop", after=before, timeout=20)).run == turn.run == client.last_run("shop")
+
+
+def test_time_is_up(client: Fleetbeat, worker: Worker) -> None:
+    request = client.request_sync("shop", by="ann")
+    with pytest.raises(StillRunning, match="not begun; do workers run"):
+        client.outcome("shop", request.id, timeout=0.1)
+    worker.begin()
+    with pytest.raises(StillRunning, match=r"at step pull \(working\)"):
+        client.outcome("shop", request.id, timeout=0.1)
+
+
+def test_unknown_application_names_the_nearest(client: Fleetbeat) -> None:
+    with pytest.raises(CatalogError, match=r"'shpo'\. Did you mean shop\?"):
+        client.request_sync("shpo", by="ann")
+
+
+def test_no_redis_is_said_without_its_password() -> None:
+    settings = load({"FLEETBEAT_REDIS_URL": "redis://:s3cret@127.0.0.1:1/0", "FLEETBEAT_KEY": new_key()})
+    with pytest.raises(StoreUnavailable) as caught:
+        Fleetbeat(settings).request_sync("shop", by="ann")
+    assert "s3cret" not in str(caught.value)

@@ -1,0 +1,133 @@
+"""sync and diff: what they print and how they exit."""
+
+# ruff: noqa: ARG002 - fakes have the signature of what they stand for
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from fleetbeat.cli.diff import at
+from fleetbeat.cli.exits import Exit
+from fleetbeat.cli.main import cli
+from fleetbeat.cli.session import Session
+from fleetbeat.client import Outcome, Progress, Request
+from fleetbeat.engine.preview import Preview
+from fleetbeat.errors import StillRunning
+from fleetbeat.model import Application, Cluster, Destination, ObjectId, ObjectResult, Revision, Source
+
+DIGEST = "sha256:" + "a" * 64
+CONFIG = ObjectId("", "ConfigMap", "shop", "web-config")
+SHOP = Application("shop", Source("r.example.com/shop", tag="stable"), Destination("prod"))
+
+
+class Client:
+    def __init__(self, events: list[Progress | Outcome | Exception]) -> None:
+        self._events = events
+        self.asked: dict[str, Any] = {}
+
+    def request_sync(self, app: str, **how: Any) -> Request:
+        self.asked = how
+        return Request("req-1", "")
+
+    def follow(self, app: str, request: str, *, timeout: float) -> Iterator[Progress | Outcome]:
+        for event in self._events:
+            if isinstance(event, Exception):
+                raise event
+            yield event
+
+
+class Fake(Session):
+    def __init__(self, *events: Progress | Outcome | Exception, previews: tuple[list[Preview], str] = ([], "")) -> None:
+        self.fleetbeat = Client(list(events))  # type: ignore[assignment]
+        self._previews = previews
+        self.compared: Application | None = None
+
+    def application(self, name: str) -> tuple[Application, Cluster]:
+        return SHOP, Cluster("prod")
+
+    def preview(self, application: Application, cluster: Cluster) -> tuple[list[Preview], str]:
+        self.compared = application
+        return self._previews
+
+
+def outcome(phase: str, health: str, message: str = "1 configured") -> Outcome:
+    return Outcome("shop", "run-1", phase, "Synced", health, message, Revision(DIGEST, "stable"), {})
+
+
+def invoke(session: Session, *arguments: str) -> Any:
+    return CliRunner().invoke(cli, list(arguments), obj=session)
+
+
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [
+        (outcome("Succeeded", "Healthy"), Exit.OK),
+        (outcome("Succeeded", "Degraded"), Exit.FAILED),
+        (outcome("Failed", "Healthy", "Deployment shop/web: no such field"), Exit.FAILED),
+        (StillRunning("shop: after 3 s the sync is at step apply:1 (waiting)"), Exit.TIMEOUT),
+    ],
+    ids=["healthy", "degraded", "failed", "time is up"],
+)
+def test_sync_wait_exits_as_the_sync_ended(end: Outcome | Exception, code: Exit) -> None:
+    assert invoke(Fake(end), "sync", "shop", "--wait", "--timeout", "3s").exit_code == code
+
+
+def test_sync_wait_shows_waves_objects_and_what_is_waited_for() -> None:
+    written = ObjectResult(CONFIG, "configured", "data.greeting", wave=0, managers=("kubectl-edit",))
+    waits = Progress("run-1", "apply:1", "waiting", "Deployment shop/web: 1 of 2 replicas")
+    session = Fake(Progress("run-1", "apply:0", "working", "", (written,)), waits, outcome("Succeeded", "Healthy"))
+    shown = invoke(session, "sync", "shop", "--wait", "--reason", "why not")
+    assert shown.stdout.splitlines() == [
+        "wave 0",
+        "  configured ConfigMap shop/web-config   data.greeting; changed by kubectl-edit",
+        "apply:1: Deployment shop/web: 1 of 2 replicas",
+        f"shop: Succeeded, Healthy at stable@{DIGEST}",
+        "1 configured",
+    ]
+    assert session.fleetbeat.asked["reason"] == "why not"  # type: ignore[attr-defined]
+
+
+def test_sync_without_wait_only_asks() -> None:
+    session = Fake(RuntimeError("must not follow"))
+    shown = invoke(session, "sync", "shop", "--key", "build-7")
+    assert shown.exit_code == Exit.OK
+    assert "request req-1" in shown.stdout
+    assert session.fleetbeat.asked["idempotency_key"] == "build-7"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("text", ["5", "90s", "5m", "1h30m"])
+def test_durations(text: str) -> None:
+    assert invoke(Fake(outcome("Succeeded", "Healthy")), "sync", "shop", "--wait", "--timeout", text).exit_code == 0
+
+
+@pytest.mark.parametrize("text", ["", "5x", "m5", "-1s"])
+def test_not_durations(text: str) -> None:
+    assert invoke(Fake(), "sync", "shop", "--timeout", text).exit_code == Exit.USAGE
+
+
+def test_diff_exits_like_diff() -> None:
+    assert invoke(Fake(), "diff", "shop").exit_code == Exit.OK
+    change = Preview(CONFIG, "configure", "data.greeting", "--- live\n+++ wanted\n-a\n+b")
+    shown = invoke(Fake(previews=([change], "nothing is pruned: the bundle is empty")), "diff", "shop")
+    assert shown.exit_code == Exit.FAILED
+    assert shown.stdout.splitlines() == [
+        "configure ConfigMap shop/web-config   data.greeting",
+        "--- live",
+        "+++ wanted",
+        "-a",
+        "+b",
+        "nothing is pruned: the bundle is empty",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "tag", "digest"),
+    [("v2", "v2", None), (DIGEST, None, DIGEST), (f"v2@{DIGEST}", None, DIGEST)],
+    ids=["tag", "digest", "both"],
+)
+def test_revision_pins_the_source(text: str, tag: str | None, digest: str | None) -> None:
+    source = at(SHOP, text).source
+    assert (source.oci, source.tag, source.digest, source.semver) == ("r.example.com/shop", tag, digest, None)
