@@ -51,6 +51,7 @@ class Session(requests.Session):
         self.host, self._limits, self._plain_http = host, limits, plain_http
         self._deadline = Deadline(limits.total)
         self.max_redirects = _MAX_REDIRECTS
+        self.verify = verify  # for the token server too
         self.headers["User-Agent"] = "fleetbeat"
         # Digests are over the bytes as stored; a compressing proxy would also bring back unlimited unpacking.
         self.headers["Accept-Encoding"] = "identity"
