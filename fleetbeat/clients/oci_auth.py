@@ -89,8 +89,12 @@ class Login:
                 request.headers["Authorization"] = _header("Basic", self._basic()).reveal()
             return request
 
+        # verify is given by hand: requests lets REQUESTS_CA_BUNDLE win over a session's own False
+        verify = self._session.verify
         response = self._session.call(
-            lambda: self._session.get(realm, params=query, auth=authorise, stream=True, allow_redirects=False)
+            lambda: self._session.get(
+                realm, params=query, auth=authorise, verify=verify, stream=True, allow_redirects=False
+            )
         )
         if response.status_code in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
             response.close()
