@@ -37,7 +37,7 @@ def apply(work: Work) -> Outcome:
     number = stage_of(turn.step)
     plan, manifests = Plan.from_json(plan_text), manifests_from_json(rendered)
     stage = plan.stages[number]
-    where = target(shared, turn.app, run=turn.run, digest=record["digest"], guard=work.lease.check)
+    where = target(shared, turn.app, run=turn.run, fence=turn.fence, digest=record["digest"], guard=work.lease.check)
     begun = float(record["stage_began"]) if record.get("stage") == str(number) else time.time()
     this = _Stage(work, where, plan, stage, manifests, number, begun)
     if record.get("written") != str(number):
@@ -74,19 +74,21 @@ class _Stage:
             return waits
         if self.number == 0 and self.plan.create_namespace:
             ensure_namespace(where.cluster, self.plan.create_namespace)
+        done = self._earlier()
+        finished = {one.result.id for one in done}
         if self.stage.part == "prune":
-            done = self._prune()
+            done += self._prune(finished)
         else:
-            finished = tally.load(work.parts, work.turn.run) if int(work.record.get("tries", 1)) > 1 else {}
             tiers = group_tiers(self.stage.tiers, {c.id: c for c in self.plan.changes if c.id not in finished})
-            done = write_stage(
+            done += write_stage(
                 where.cluster,
                 self.apis,
                 where.applyset,
                 tiers,
                 self.manifests,
                 work.parts.pool,
-                record=lambda batch: tally.keep(work.parts, work.turn.run, batch),
+                record=self._keep,
+                repeated=self._repeated,
             )
         if any(one.result.outcome == "failed" for one in done):
             return Next("report", {"error": "ObjectsFailed", "error_cure": _cure(done)})
@@ -145,13 +147,30 @@ class _Stage:
             return Wait(turn.step, 0.0, "the fence counter was behind the cluster's; beginning again above it")
         return None
 
-    def _prune(self) -> list[Done]:
+    @property
+    def _repeated(self) -> bool:
+        """An execution of this stage has begun before and was killed."""
+        return int(self.work.record.get("tries") or 1) > 1
+
+    def _earlier(self) -> list[Done]:
+        """What executions before this one wrote of this stage: it is not written again, and waited for all the same."""
+        if not self._repeated and self.work.record.get("stage") != str(self.number):
+            return []
+        mine = {key for tier in self.stage.tiers for key in tier}
+        kept = tally.load(self.work.parts, self.work.turn.run)
+        return tally.done({key: entry for key, entry in kept.items() if key in mine})
+
+    def _keep(self, batch: Sequence[Done]) -> None:
+        self.work.lease.check()  # a successor tells these objects by its own results
+        tally.keep(self.work.parts, self.work.turn.run, batch)
+
+    def _prune(self, finished: set[ObjectId]) -> list[Done]:
         removals = {removal.id: removal for removal in self.plan.removals}
         done: list[Done] = []
         for tier in self.stage.tiers:
-            batch = [removals[key] for key in tier]
-            done += remove_tier(self.where.cluster, self.apis, self.where.applyset, batch, self.work.parts.pool)
-            tally.keep(self.work.parts, self.work.turn.run, done)
+            batch = [removals[key] for key in tier if key not in finished]
+            where, pool = self.where, self.work.parts.pool
+            done += remove_tier(where.cluster, self.apis, where.applyset, batch, pool, record=self._keep)
         return done
 
     def _next(self, fields: dict[str, str | int | float]) -> Next:

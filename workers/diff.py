@@ -32,4 +32,6 @@ def diff(work: Work) -> Next:
         owner_name=owner_name(where.cluster, shared.settings.namespace),
     )
     stages = len(plan.stages)
-    return Next(after("diff", stages), {"plan": shared.blobs.put(plan.to_json()), "stages": stages})
+    # A run that had to begin again with the pull starts at the first stage of its new plan with nothing behind it.
+    nothing_done: dict[str, str | int | float] = {"written": "", "stage": "", "pending": "", "looks": 0}
+    return Next(after("diff", stages), {**nothing_done, "plan": shared.blobs.put(plan.to_json()), "stages": stages})

@@ -21,6 +21,15 @@ def keep(shared: Parts, run: str, batch: Sequence[Done]) -> None:
     shared.runs.record(run, {key.key: _dump(key, entry) for key, entry in entries.items()})
 
 
+def done(entries: Mapping[ObjectId, Entry]) -> list[Done]:
+    """As the execution that wrote them had them. Failed ones are left out: they are tried again."""
+    return [
+        Done(result, known, Health(result.health) if result.health else None)
+        for result, known in entries.values()
+        if result.outcome != "failed"
+    ]
+
+
 def settle(shared: Parts, run: str, judged: Mapping[ObjectId, tuple[Health, Known | None]]) -> None:
     """Health and fingerprint as seen while waiting."""
     stored = load(shared, run)

@@ -24,13 +24,18 @@ class Target:
     spec: str  #: digest of the catalog entries it was made from
 
 
-def target(shared: Parts, app: str, *, run: str = "", digest: str = "", guard: Guard | None = None) -> Target:
-    """Raises Refused when the application has left the catalog meanwhile."""
+def target(
+    shared: Parts, app: str, *, run: str = "", fence: int = 0, digest: str = "", guard: Guard | None = None
+) -> Target:
+    """Raises Refused when the application has left the catalog meanwhile.
+
+    ``fence`` tells two executions of one run apart in the cluster's audit log.
+    """
     entry = shared.catalogs.application(app)
     if entry is None:
         raise Refused(f"application {app} is not in the catalog any more; what it applied stays")
     application, cluster, spec = entry
-    return connected(shared.settings, application, cluster, spec, run=run, digest=digest, guard=guard)
+    return connected(shared.settings, application, cluster, spec, run=run, fence=fence, digest=digest, guard=guard)
 
 
 def connected(
@@ -40,6 +45,7 @@ def connected(
     spec: str,
     *,
     run: str = "",
+    fence: int = 0,
     digest: str = "",
     guard: Guard | None = None,
 ) -> Target:
@@ -47,6 +53,8 @@ def connected(
     agent = f"fleetbeat/{__version__} app/{application.name}"
     if run:
         agent += f" run/{run}"
+    if fence:
+        agent += f" fence/{fence}"
     if digest:
         agent += f" rev/{digest.removeprefix('sha256:')[:12]}"
     name = parent_name(application.name)

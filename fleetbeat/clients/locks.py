@@ -68,3 +68,4 @@ def held(runs: Runs, turn: Turn, lease: Lease, settings: Lock) -> Iterator[Lease
         yield lease
     finally:
         stop.set()
+        lease.lose()  # the lock is given back or left to expire: whatever still has this guard must not pass it

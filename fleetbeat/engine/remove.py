@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 
 from fleetbeat.decisions.inventory import ObjectMeta, keep_reason
 from fleetbeat.decisions.ownership import Ours, owner_of
 from fleetbeat.engine.plan import Removal
-from fleetbeat.engine.write import TRIES, Done
+from fleetbeat.engine.write import TRIES, Done, finish_all
 from fleetbeat.errors import Conflict, NotYet, Refused, Rejected, Unauthorized
 from fleetbeat.model import ApiSet, ObjectResult
 from fleetbeat.ports import ClusterPort, Seen
 
 
 def remove_tier(
-    cluster: ClusterPort, apis: ApiSet, applyset: str, tier: Sequence[Removal], pool: Executor
+    cluster: ClusterPort,
+    apis: ApiSet,
+    applyset: str,
+    tier: Sequence[Removal],
+    pool: Executor,
+    *,
+    record: Callable[[Sequence[Done]], None],
 ) -> list[Done]:
-    """Ask for the deletion of each; whether they have gone is ``settle``'s question. Raises as ``write_stage`` does."""
+    """Ask for the deletion of each; whether they have gone is ``settle``'s question.
+
+    Calls ``record`` and raises as ``write_stage`` does.
+    """
 
     def remove(removal: Removal) -> Done:
         try:
@@ -25,7 +34,11 @@ def remove_tier(
         except (Rejected, Refused, Unauthorized, NotYet) as error:
             return Done(ObjectResult(removal.id, "failed", str(error), removal.wave))
 
-    return list(pool.map(remove, tier))
+    done, error = finish_all(pool, remove, tier)
+    record(done)
+    if error is not None:
+        raise error
+    return done
 
 
 def _remove(cluster: ClusterPort, apis: ApiSet, applyset: str, removal: Removal) -> ObjectResult:

@@ -8,9 +8,10 @@ worker that has lost its lock stops instead.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import FIRST_EXCEPTION, Executor, wait
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import TypeVar
 
 from fleetbeat.decisions.changes import fingerprint, same
 from fleetbeat.decisions.health import health
@@ -18,8 +19,8 @@ from fleetbeat.decisions.manifests import digest
 from fleetbeat.decisions.ownership import Foreign, owner_of
 from fleetbeat.engine.compare import labelled
 from fleetbeat.engine.plan import Change, Known
-from fleetbeat.errors import Conflict, NotYet, Refused, Rejected, Unauthorized
-from fleetbeat.model import ApiResource, ApiSet, Body, Health, Manifest, ObjectId, ObjectResult
+from fleetbeat.errors import Conflict, LostLock, NotYet, Refused, Rejected, Unauthorized
+from fleetbeat.model import ApiResource, ApiSet, Body, Health, Manifest, ObjectId, ObjectResult, Outcome
 from fleetbeat.ports import Absent, ClusterPort, Seen
 
 #: An object that moves at each of so many tries is fought over; the next tick says so again.
@@ -45,22 +46,47 @@ def write_stage(
     pool: Executor,
     *,
     record: Callable[[Sequence[Done]], None],
+    repeated: bool = False,
 ) -> list[Done]:
     """Apply ``tiers``. A failure lets its own tier finish and stops before the next one.
 
     ``record`` is called after each tier's writes, and for long tiers in between, before anything else is begun.
-    Raises LostLock and ClusterUnavailable as they come.
+    ``repeated``: an execution of this stage was killed, perhaps between a write and its ``record``.
+    Raises LostLock and ClusterUnavailable, with no write under way any more and those that were made recorded.
     """
     done: list[Done] = []
-    writer = _Writer(cluster, apis, applyset, manifests)
+    writer = _Writer(cluster, apis, applyset, manifests, repeated)
     for tier in tiers:
         for start in range(0, len(tier), _BATCH):
-            batch = list(pool.map(writer.write, tier[start : start + _BATCH]))
+            batch, error = finish_all(pool, writer.write, tier[start : start + _BATCH])
             record(batch)
+            if error is not None:
+                raise error
             done += batch
         if any(one.not_yet or one.result.outcome == "failed" for one in done):
             break
     return done
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def finish_all(pool: Executor, work: Callable[[T], R], items: Sequence[T]) -> tuple[list[R], BaseException | None]:
+    """Results, and the error that matters most. What has not begun when one fails is left out.
+
+    Returns only when nothing is under way: who goes on after an error gives the lock back, and a request still on its
+    way would then be the write of a stranger.
+    """
+    futures = [pool.submit(work, item) for item in items]
+    wait(futures, return_when=FIRST_EXCEPTION)
+    for future in futures:
+        future.cancel()
+    wait(futures)
+    ran = [future for future in futures if not future.cancelled()]
+    errors = [error for future in ran if (error := future.exception()) is not None]
+    errors.sort(key=lambda error: not isinstance(error, LostLock))
+    return [future.result() for future in ran if future.exception() is None], next(iter(errors), None)
 
 
 _NAMESPACE = ApiResource("", "v1", "Namespace", "namespaces", namespaced=False)
@@ -70,11 +96,14 @@ _BATCH = 64
 
 
 class _Writer:
-    def __init__(self, cluster: ClusterPort, apis: ApiSet, applyset: str, manifests: Sequence[Manifest]) -> None:
+    def __init__(
+        self, cluster: ClusterPort, apis: ApiSet, applyset: str, manifests: Sequence[Manifest], repeated: bool
+    ) -> None:
         self._cluster = cluster
         self._apis = apis
         self._applyset = applyset
         self._manifests = manifests
+        self._repeated = repeated
 
     def write(self, change: Change) -> Done:
         manifest = self._manifests[change.index]
@@ -90,11 +119,14 @@ class _Writer:
         if resource is None:
             raise NotYet(f"{change.id}: the cluster does not serve {manifest.api_version} {change.id.kind} yet")
         wanted = labelled(manifest.body, self._applyset)
+        planned = change
         for _ in range(TRIES):
             try:
                 written = self._cluster.apply(resource, wanted, expect=change.seen or Absent(), force=True)
             except Conflict:
-                again = self._look_again(resource, change, wanted, manifest)
+                # Only a conflict with the plan itself can come from our own write of the execution that was killed.
+                own = self._repeated and change is planned
+                again = self._look_again(resource, change, wanted, manifest, own)
                 if isinstance(again, Done):
                     return again
                 change = again
@@ -111,8 +143,10 @@ class _Writer:
             return _done(result, manifest, written.body)
         raise Refused(f"{change.id} was changed by somebody else at each of {TRIES} tries; it is looked at again later")
 
-    def _look_again(self, resource: ApiResource, change: Change, wanted: Body, manifest: Manifest) -> Change | Done:
-        """The object is not as it was when the change was decided."""
+    def _look_again(
+        self, resource: ApiResource, change: Change, wanted: Body, manifest: Manifest, own: bool
+    ) -> Change | Done:
+        """The object is not as it was when the change was decided. ``own``: perhaps because this run has written it."""
         live = self._cluster.get(resource, change.id.namespace, change.id.name)
         if live is None:
             return replace(change, seen=None)
@@ -124,6 +158,9 @@ class _Writer:
         answer = self._cluster.apply(resource, wanted, dry_run=True, force=True)
         if same(live, answer.body):
             result = ObjectResult(change.id, "unchanged", "was as wanted when its turn came", change.wave)
+            if own:
+                word: Outcome = "created" if change.seen is None else "configured"
+                result = ObjectResult(change.id, word, change.reason, change.wave, managers=change.managers)
             return _done(result, manifest, live)
         return replace(change, seen=Seen(live["metadata"]["uid"], live["metadata"]["resourceVersion"]))
 
@@ -147,5 +184,5 @@ def ensure_namespace(cluster: ClusterPort, name: str) -> None:
 
 
 def group_tiers(tiers: Sequence[Sequence[ObjectId]], changes: Mapping[ObjectId, Change]) -> list[list[Change]]:
-    """The changes of a stage in the order its tiers say."""
-    return [[changes[key] for key in tier] for tier in tiers]
+    """The changes of a stage in the order its tiers say; what is not in ``changes`` has been written already."""
+    return [[changes[key] for key in tier if key in changes] for tier in tiers]

@@ -1,0 +1,137 @@
+"""A worker is killed at one chosen instruction; a plain one goes on from the record. Every object is made once.
+
+The application has two waves, several objects in each, and one object of an earlier digest to prune.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from breaking import at_rest, breakable, created, kept, new_namespace, stale_writes, versions
+from fleet import Fleet, config_map, in_wave, outcomes, words
+from nursery import Nursery, Worker
+from waiting import wait_for
+
+from fleetbeat.local.cluster import Cluster
+from fleetbeat.local.registry import Registry
+
+Place = tuple[Fleet, Nursery]
+
+NAMES = ("a0", "a1", "a2", "b0", "b1", "b2")
+FIRST = [in_wave(0, config_map(f"a{n}")) for n in range(3)] + [in_wave(5, config_map(f"b{n}")) for n in range(3)]
+SECOND = [in_wave(0, config_map(f"a{n}", data={"key": "second"})) for n in range(3)] + [in_wave(5, config_map("b0"))]
+
+#: name → plan of the saboteur while the first digest is synced (everything is created)
+CREATING: dict[str, dict[str, Any]] = {
+    "reconcile: run written, not published": {"point": "after start"},
+    "pull: turn taken": {"point": "after begin", "step": "pull"},
+    "pull: worked, not advanced": {"point": "before advance", "step": "pull"},
+    "pull: advanced, not published": {"point": "after advance", "step": "pull"},
+    "render: worked, not advanced": {"point": "before advance", "step": "render"},
+    "diff: worked, not advanced": {"point": "before advance", "step": "diff"},
+    "diff: advanced, not published": {"point": "after advance", "step": "diff"},
+    "apply: parent grown, nothing written": {"point": "after take"},
+    "apply: before the first write": {"point": "before send", "path": "configmaps", "nth": 1},
+    "apply: between two writes of a wave": {"point": "before send", "path": "configmaps", "nth": 2},
+    "apply: written, answer not seen": {"point": "after send", "path": "configmaps", "nth": 2},
+    "apply: written, results not kept": {"point": "before record"},
+    "apply: worked, not advanced": {"point": "before advance", "step": "apply"},
+    "apply: advanced, not published": {"point": "after advance", "step": "apply"},
+    "report: before the parent shrinks": {"point": "before shrink"},
+    "report: not ended": {"point": "before finish"},
+    "report: ended, not acknowledged": {"point": "after finish"},
+}
+
+#: and while the second one is: three are changed, two pruned, one stays
+CHANGING: dict[str, dict[str, Any]] = {
+    "apply: between two changes": {"point": "before send", "path": "configmaps/a", "nth": 2},
+    "apply: changed, results not kept": {"point": "before record"},
+    "prune: between two deletions": {"point": "before send", "path": "configmaps/b", "nth": 2},
+    "prune: deleted, answer not seen": {"point": "after send", "path": "configmaps/b", "nth": 2},
+    "prune: deleted, parent not shrunk": {"point": "before shrink"},
+    "prune: parent shrunk, not ended": {"point": "after shrink"},
+}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory, registry: Registry, cluster: Cluster) -> Iterator[Place]:
+    with breakable(tmp_path_factory.mktemp("points"), registry, cluster) as made:
+        yield made
+
+
+@pytest.fixture
+def worker(place: Place) -> Iterator[Callable[..., Worker]]:
+    """Workers of one test; none is left for the next."""
+    made: list[Worker] = []
+
+    def make(plan: dict[str, Any] | None = None) -> Worker:
+        made.append(place[1].worker(plan))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.kill()
+
+
+@pytest.mark.parametrize("plan", [pytest.param(plan, id=name) for name, plan in CREATING.items()])
+def test_killed_while_creating(
+    place: Place, cluster: Cluster, worker: Callable[..., Worker], plan: dict[str, Any]
+) -> None:
+    """Field case j6."""
+    fleet, _ = place
+    app, namespace = f"app-{uuid.uuid4().hex[:6]}", new_namespace(cluster)
+    digest = fleet.push(app, FIRST).digest
+    doomed = worker({"do": "kill", **plan})
+    fleet.application(app, namespace=namespace)
+    wait_for(lambda: not doomed.alive, timeout=30, what=f"the worker to die at {plan}")
+    worker()
+    at_rest(fleet, app, digest)
+
+    writes = fleet.writes(app)
+    assert created(writes) == [f"patch configmaps {namespace}/{name}" for name in ("a0", "a1", "a2", "b0", "b1", "b2")]
+    assert len(kept(writes)) == 6, words(writes)
+    assert stale_writes(fleet, app) == []
+    (entry,) = fleet.history(app)
+    assert entry["phase"] == "Succeeded"
+    assert outcomes(entry) == {f"ConfigMap {namespace}/{name}": "created" for name in NAMES}
+
+
+@pytest.mark.parametrize("plan", [pytest.param(plan, id=name) for name, plan in CHANGING.items()])
+def test_killed_while_changing_and_pruning(
+    place: Place, cluster: Cluster, worker: Callable[..., Worker], plan: dict[str, Any]
+) -> None:
+    """Field case j6."""
+    fleet, _ = place
+    app, namespace = f"app-{uuid.uuid4().hex[:6]}", new_namespace(cluster)
+    digest = fleet.push(app, FIRST).digest
+    steady = worker()
+    fleet.application(app, namespace=namespace)
+    at_rest(fleet, app, digest)
+    steady.kill()
+    before, since = versions(fleet, namespace), cluster.audit_position()
+
+    digest = fleet.push(app, SECOND).digest
+    doomed = worker({"do": "kill", **plan})
+    fleet.request(app)
+    wait_for(lambda: not doomed.alive, timeout=30, what=f"the worker to die at {plan}")
+    worker()
+    at_rest(fleet, app, digest)
+
+    after = versions(fleet, namespace)
+    assert sorted(after) == ["a0", "a1", "a2", "b0"]
+    assert after["b0"] == before["b0"]
+    writes = kept(fleet.writes(app, since=since))
+    assert sorted(words(writes)) == [
+        *(f"delete configmaps {namespace}/{name}" for name in ("b1", "b2")),
+        *(f"patch configmaps {namespace}/{name}" for name in ("a0", "a1", "a2")),
+    ]
+    assert stale_writes(fleet, app, since=since) == []
+    entry, _ = fleet.history(app)
+    assert entry["phase"] == "Succeeded"
+    assert outcomes(entry) == {
+        **{f"ConfigMap {namespace}/{name}": "configured" for name in ("a0", "a1", "a2")},
+        **{f"ConfigMap {namespace}/{name}": "pruned" for name in ("b1", "b2")},
+    }
