@@ -48,6 +48,7 @@ def report(work: Work) -> Ended:
         finished=int(time.time() * 1000),
         durations={key[5:]: float(value) for key, value in record.items() if key.startswith("took:")},
         health=health,
+        warnings=orjson.loads(record.get("warnings") or "[]"),
     )
     newest = next(iter(shared.runs.history(turn.app)), None)
     before = orjson.loads(newest) if newest else None
@@ -106,9 +107,10 @@ def _shrink(work: Work, known: dict[ObjectId, Known]) -> None:
     """After a whole sync the parent lists what is there and no more. Failing at it costs nothing but the next try."""
     shared, turn = work.parts, work.turn
     try:
-        where = target(shared, turn.app, run=turn.run, digest=work.record["digest"], guard=work.lease.check)
+        digest, guard = work.record["digest"], work.lease.check
+        where = target(shared, turn.app, run=turn.run, fence=turn.fence, digest=digest, guard=guard)
         parent = applyset.read(where.cluster, shared.settings.namespace, turn.app)
-        if parent is not None:
+        if parent is not None and parent.run == turn.run:
             applyset.shrink(
                 where.cluster,
                 parent,

@@ -157,6 +157,7 @@ def history_entry(
     finished: int,
     durations: Mapping[str, float],
     health: HealthStatus,
+    warnings: Sequence[str] = (),
     count: int = 1,
 ) -> dict[str, Any]:
     """One entry of ``fleetbeat history``. Times in ms since epoch, durations in seconds."""
@@ -179,6 +180,7 @@ def history_entry(
         },
         "started": int(run.get("created", finished)),
         "finished": finished,
+        "warnings": list(warnings),
         "count": count,
         "durations": dict(durations),
         "counts": dict(Counter(r.outcome for r in results)),

@@ -14,6 +14,7 @@ import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from fleetbeat.decisions.changes import changed_paths, fingerprint, format_path, moved
 from fleetbeat.decisions.health import health
@@ -97,12 +98,12 @@ class Comparer:
         self._absent_accounts: set[tuple[str, str]] = set()
 
     def compare(self, manifests: Sequence[Manifest], pool: Executor) -> Comparison:
-        """Namespaces, CRDs and service accounts first: whether they are absent decides who is exempt."""
-        numbered = list(enumerate(manifests))
-        first = [(i, m) for i, m in numbered if m.id.kind in _FIRST and m.id.group in _FIRST_GROUPS]
-        rest = [(i, m) for i, m in numbered if (i, m) not in first] if len(first) < len(numbered) else []
+        """Namespaces and CRDs first, then service accounts: whether they are absent decides who is exempt."""
+        batches: dict[int, list[tuple[int, Manifest]]] = {0: [], 1: [], 2: []}
+        for numbered in enumerate(manifests):
+            batches[_FIRST.get(numbered[1].id.group_kind, 2)].append(numbered)
         found: dict[ObjectId, Verdict] = {}
-        for batch in (first, rest):
+        for batch in batches.values():
             for (_, manifest), verdict in zip(batch, pool.map(self._judge, *_columns(batch)), strict=True):
                 found[manifest.id] = verdict
                 if verdict.absent and manifest.id.kind == "Namespace":
@@ -169,7 +170,7 @@ class Comparer:
         answer = self._cluster.apply(resource, wanted, dry_run=True, force=True)
         paths = changed_paths(current, answer.body)
         if not paths:
-            mark = Known(rendered, fingerprint(current, key.group_kind), health(current).status)
+            mark = Known(rendered, fingerprint(current, key.group_kind), health(current, now=datetime.now(UTC)).status)
             return Verdict(None, ObjectResult(key, "unchanged", wave=wave), mark, current, answer.body)
         managers = tuple(dict.fromkeys(m.name for m in changed_by(current, paths)))
         drifted = same_manifest
@@ -177,7 +178,7 @@ class Comparer:
         if drifted and not self._heal:
             return Verdict(
                 result=ObjectResult(key, "skipped", f"{reason}; self-heal is off", wave, managers=managers),
-                known=Known("", fingerprint(current, key.group_kind), health(current).status),
+                known=Known("", fingerprint(current, key.group_kind), health(current, now=datetime.now(UTC)).status),
                 live=current,
                 wanted=answer.body,
             )
@@ -197,8 +198,8 @@ class Comparer:
         return (key.namespace, account) in self._absent_accounts
 
 
-_FIRST = {"Namespace", "CustomResourceDefinition", "ServiceAccount"}
-_FIRST_GROUPS = {"", "apiextensions.k8s.io"}
+#: Batches in which manifests are judged: whether these are absent decides what of the rest can be judged at all.
+_FIRST = {"Namespace": 0, "CustomResourceDefinition.apiextensions.k8s.io": 0, "ServiceAccount": 1}
 
 
 def _columns(batch: Sequence[tuple[int, Manifest]]) -> tuple[list[int], list[Manifest]]:
@@ -214,5 +215,7 @@ def _why(paths: Sequence[tuple[str, ...]], managers: Sequence[str], drifted: boo
         return f"adopted; sets {shown}"
     if not drifted:
         return shown
-    who = " and ".join(managers) if managers else "somebody (the API server keeps no manager for what was removed)"
-    return f"{shown} changed by {who}"
+    if not managers:
+        # The API server records the owners of fields that are there, not who took one away.
+        return f"{shown} removed by somebody whom only the cluster's audit log knows"
+    return f"{shown} changed by {' and '.join(managers)}"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 
 from fleetbeat.decisions.changes import fingerprint
 from fleetbeat.decisions.inventory import ObjectMeta, PruneDecision, group_kinds, to_prune
-from fleetbeat.decisions.waves import SYNC_WAVE, Stage, prune_order
+from fleetbeat.decisions.waves import Stage, live_wave, prune_order
 from fleetbeat.decisions.waves import plan as waves
 from fleetbeat.engine.compare import Comparer, Comparison
 from fleetbeat.engine.observe import observe
@@ -55,11 +55,15 @@ def make_plan(
     if any(result.outcome == "failed" for result in settled):
         return Plan(settled=settled, known=comparison.known), comparison
 
-    pruning = _pruning(application, apis, live, [m.id for m in manifests], applyset)
+    # Objects read although no list had them count too: one stored object may be served in two API groups (case d1).
+    wanted = [m.id for m in manifests]
+    uids = {live[key]["metadata"]["uid"] for key in wanted if key in live}
+    uids |= {v.live["metadata"]["uid"] for v in comparison.verdicts.values() if v.live is not None}
+    pruning = _pruning(application, apis, live, wanted, uids, applyset)
     kept = tuple(ObjectResult(key, "kept", why) for key, why in pruning.kept)
     stages = _stages(order, comparison, known)
     removals = {
-        meta.id: Removal(meta.id, Seen(meta.uid, meta.resource_version), _wave(meta.annotations))
+        meta.id: Removal(meta.id, Seen(meta.uid, meta.resource_version), live_wave(meta.annotations))
         for meta in pruning.prune
     }
     if removals:
@@ -94,7 +98,12 @@ def _missing_namespace(cluster: ClusterPort, application: Application, manifests
 
 
 def _pruning(
-    application: Application, apis: ApiSet, live: Mapping[ObjectId, Body], wanted: Sequence[ObjectId], applyset: str
+    application: Application,
+    apis: ApiSet,
+    live: Mapping[ObjectId, Body],
+    wanted: Sequence[ObjectId],
+    uids: Collection[str],
+    applyset: str,
 ) -> PruneDecision:
     metas = [ObjectMeta.of(key.group, key.kind, body) for key, body in live.items()]
     decision = to_prune(
@@ -103,7 +112,7 @@ def _pruning(
         applyset=applyset,
         allow_empty=application.sync.allow_empty,
         complete=apis.complete,
-        wanted_uids=frozenset(live[key]["metadata"]["uid"] for key in wanted if key in live),
+        wanted_uids=uids,
     )
     if application.sync.prune:
         return decision
@@ -125,11 +134,3 @@ def _stages(order: Sequence[Stage], comparison: Comparison, known: Mapping[Objec
         if tiers or unsettled:
             stages.append(StagePlan(stage.wave, stage.part, tiers, unsettled))
     return stages
-
-
-def _wave(annotations: Mapping[str, str]) -> int:
-    """Of a live object that is to go. What cannot be read counts as 0: its manifest is gone, nobody can mend it."""
-    try:
-        return int(annotations.get(SYNC_WAVE, "0"))
-    except ValueError:
-        return 0

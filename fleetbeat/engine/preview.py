@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from fleetbeat.decisions.textdiff import unified
+from fleetbeat.decisions.changes import unified
 from fleetbeat.engine.compare import Comparison
 from fleetbeat.engine.plan import Plan
 from fleetbeat.model import Body, Manifest, ObjectId
@@ -41,8 +41,6 @@ def previews(
             found.append(Preview(key, "refuse", result.reason, ""))
         elif result is not None and result.outcome == "skipped":
             found.append(Preview(key, "configure", result.reason, unified(verdict.live, verdict.wanted)))
-    for removal in plan.removals:
-        found.append(
-            Preview(removal.id, "prune", "not in the bundle any more", unified(pruned.get(removal.id), None))
-        )
+    gone = (removal.id for removal in plan.removals)
+    found += [Preview(key, "prune", "not in the bundle any more", unified(pruned.get(key), None)) for key in gone]
     return found

@@ -17,7 +17,9 @@ from typing import Any
 
 import orjson
 import yaml
+from waiting import wait_for
 
+from fleetbeat import keys
 from fleetbeat.clients.broker import make_app, publish_reconcile
 from fleetbeat.clients.catalogs import Catalogs
 from fleetbeat.clients.oci_push import push
@@ -30,7 +32,6 @@ from fleetbeat.local.registry import Registry
 from fleetbeat.model import Revision, SecretText
 from fleetbeat.settings import Settings, load
 from fleetbeat.wire import WORK_QUEUE
-from waiting import wait_for
 
 WRITE_VERBS = {"create", "update", "patch", "delete", "deletecollection"}
 
@@ -147,7 +148,11 @@ class Fleet:
             path = source / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-        return push(source, f"{self.repository(app)}:{tag}", plain_http=True, allow_empty=True)
+        revision = push(source, f"{self.repository(app)}:{tag}", plain_http=True, allow_empty=True)
+        # A tag looked up a moment ago is shared for `resolve_ttl`; a test that rings at once means the new one.
+        for key in self.store.redis.scan_iter(match=keys.resolved("*")):
+            self.store.redis.delete(key)
+        return revision
 
     def repository(self, app: str) -> str:
         return f"{self.registry.host}/{app}-{self.folder.name.lower()}"
@@ -273,7 +278,7 @@ class Fleet:
             if app and f" app/{app} " not in f"{agent} ":
                 continue
             reference = event.get("objectRef", {})
-            if not parents and reference.get("namespace") == "fleetbeat" and reference.get("resource") == "configmaps":
+            if not parents and "fleetbeat" in (reference.get("namespace"), reference.get("name")):
                 continue
             found.append(event)
         return found
@@ -294,11 +299,9 @@ def words(events: Iterable[Mapping[str, Any]]) -> list[str]:
     found = []
     for event in events:
         reference = event.get("objectRef", {})
-        name = (
-            f"{reference.get('namespace')}/{reference.get('name')}"
-            if reference.get("namespace")
-            else reference.get("name")
-        )
+        # A Namespace's own events name it as namespace too.
+        place = reference.get("namespace") if reference.get("resource") != "namespaces" else None
+        name = "/".join(filter(None, (place, reference.get("name"))))
         found.append(f"{event['verb']} {reference.get('resource')} {name}")
     return found
 

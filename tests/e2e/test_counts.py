@@ -1,0 +1,99 @@
+"""What a sync costs, counted in the API server's audit log. Counts are exact, so they are asserted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from fleet import Fleet, config_map, outcomes, words
+from waiting import wait_for
+
+OBJECTS = 20
+
+
+def bundle(namespace: str, **changed: str) -> list[dict[str, Any]]:
+    """20 objects of four kinds; ``changed``: name of a ConfigMap → another value."""
+    maps = [
+        config_map(f"cm-{n:02}", namespace, {"value": changed.get(f"cm_{n:02}", "one")}) for n in range(OBJECTS - 3)
+    ]
+    return [
+        *maps,
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}},
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "web"},
+            "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]},
+        },
+        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key"}, "stringData": {"token": "x"}},
+    ]
+
+
+def requests(fleet: Fleet, app: str, namespace: str, since: int) -> Counter[str]:
+    """Fleetbeat's requests for one application: to objects' endpoints, and beside them."""
+    counted: Counter[str] = Counter()
+    for event in next(iter(fleet.clusters.values())).audit(since):
+        if f"app/{app}" not in event.get("userAgent", "").split():
+            continue
+        reference = event.get("objectRef") or {}
+        to_parent = reference.get("namespace") == "fleetbeat" or reference.get("name") == "fleetbeat"
+        counted["objects" if reference and not to_parent else "beside"] += 1
+    return counted
+
+
+def test_first_sync_unchanged_tick_and_one_change(fleet: Fleet, namespace: str) -> None:
+    """First sync ≤ 2N + 12 requests to objects; an unchanged tick writes nothing; v2 writes the changed object only."""
+    cluster = next(iter(fleet.clusters.values()))
+    fleet.push("counted", bundle(namespace))
+    start = cluster.audit_position()
+    fleet.application("counted", namespace=namespace)
+    first = fleet.wait_run("counted", phase="Succeeded")
+    assert first["counts"] == {"created": OBJECTS}
+    counted = requests(fleet, "counted", namespace, start)
+    assert counted["objects"] <= 2 * OBJECTS + 12, counted
+    assert counted["objects"] == 2 * OBJECTS  # one dry-run and one write each: nothing here has to become healthy
+    assert counted["beside"] <= 12, counted
+    assert len(fleet.writes("counted", since=start)) == OBJECTS
+
+    versions = live_versions(fleet, namespace)
+    start = cluster.audit_position()
+    for _ in range(3):
+        done = fleet.logs().count("'nothing to do'")
+        fleet.ring("counted")
+        wait_for(lambda before=done: fleet.logs().count("'nothing to do'") > before, what="an unchanged tick")
+    assert fleet.writes("counted", since=start, parents=True) == []
+    assert live_versions(fleet, namespace) == versions
+    kinds = 4
+    assert requests(fleet, "counted", namespace, start)["objects"] == 3 * kinds  # a metadata list per kind
+    assert len(fleet.history("counted")) == 1
+
+    start = cluster.audit_position()
+    second_revision = fleet.push("counted", bundle(namespace, cm_07="two"))
+    fleet.ring("counted")
+    second = fleet.wait_run("counted", digest=second_revision.digest, phase="Succeeded")
+    assert outcomes(second) == {f"ConfigMap {namespace}/cm-07": "configured"}
+    assert second["counts"] == {"configured": 1, "unchanged": OBJECTS - 1}
+    assert words(fleet.writes("counted", since=start)) == [f"patch configmaps {namespace}/cm-07"]
+    # The look and the comparison list each kind once; beside that: read, dry-run, apply.
+    assert requests(fleet, "counted", namespace, start)["objects"] <= 2 * kinds + 3
+
+
+def live_versions(fleet: Fleet, namespace: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for plural in ("configmaps", "serviceaccounts", "services", "secrets"):
+        listed = fleet.get(f"/api/v1/namespaces/{namespace}/{plural}") or {}
+        for item in listed["items"]:
+            found[f"{plural}/{item['metadata']['name']}"] = item["metadata"]["resourceVersion"]
+    return found
+
+
+def test_every_write_says_who_wrote_and_why(fleet: Fleet, namespace: str) -> None:
+    """User-Agent names application, run and digest; the Audit-Id of each write is in the history."""
+    revision = fleet.push("traced", [config_map("web")])
+    fleet.application("traced", namespace=namespace)
+    entry = fleet.wait_run("traced", phase="Succeeded")
+    (event,) = fleet.writes("traced")
+    agent = event["userAgent"].split()
+    assert f"run/{entry['run']}" in agent
+    assert f"rev/{revision.short}" in agent
+    assert entry["results"][0]["auditId"] == event["auditID"]

@@ -1,0 +1,121 @@
+"""Drift: whatever somebody changes by hand is put back at the next tick, and history says who it was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fleet import Fleet, config_map, outcomes
+
+MERGE = "application/merge-patch+json"
+
+
+@pytest.fixture
+def synced(fleet: Fleet, namespace: str) -> tuple[Fleet, str]:
+    fleet.push(
+        "shop",
+        [
+            config_map(
+                "web", namespace, {"greeting": "hello", "colour": "blue"}, labels={"tier": "front", "team": "web"}
+            ),
+            config_map("other", namespace),
+        ],
+    )
+    fleet.application("shop", namespace=namespace)
+    fleet.wait_run("shop", phase="Succeeded")
+    return fleet, namespace
+
+
+def edit(fleet: Fleet, namespace: str, patch: dict[str, Any], manager: str = "kubectl-edit") -> None:
+    cluster = next(iter(fleet.clusters.values()))
+    path = f"/api/v1/namespaces/{namespace}/configmaps/web?fieldManager={manager}"
+    status, body = cluster.request("PATCH", path, patch, content_type=MERGE, user_agent="kubectl")
+    assert status == 200, body
+
+
+def web(fleet: Fleet, namespace: str) -> dict[str, Any]:
+    live = fleet.get(f"/api/v1/namespaces/{namespace}/configmaps/web")
+    assert live is not None
+    return live
+
+
+@pytest.mark.parametrize(
+    ("patch", "manager", "told"),
+    [
+        pytest.param({"data": {"greeting": "hacked"}}, "kubectl-edit", "data.greeting", id="edited"),
+        pytest.param({"data": {"greeting": None}}, "kubectl-edit", "data.greeting", id="key removed"),
+        pytest.param({"metadata": {"labels": {"team": "mine"}}}, "kubectl-label", "labels.team", id="label changed"),
+        pytest.param({"metadata": {"labels": {"team": None}}}, "kubectl-label", "labels.team", id="label removed"),
+    ],
+)
+def test_a_hand_edit_is_healed_and_told(
+    synced: tuple[Fleet, str], patch: dict[str, Any], manager: str, told: str
+) -> None:
+    """Field case b11: the manager that made the change is named wherever the API server recorded one."""
+    fleet, namespace = synced
+    before = web(fleet, namespace)
+    edit(fleet, namespace, patch, manager)
+    fleet.ring("shop")
+    entry = fleet.wait_run("shop", since=1)
+    assert entry["trigger"] == "Drift"
+    assert outcomes(entry) == {f"ConfigMap {namespace}/web": "configured"}
+    after = web(fleet, namespace)
+    assert after["data"] == before["data"]
+    assert after["metadata"]["labels"] == before["metadata"]["labels"]
+    result = entry["results"][0]
+    assert told in result["reason"]
+    if None in (*patch.get("data", {}).values(), *patch.get("metadata", {}).get("labels", {}).values()):
+        # managedFields names the owners of what is there; who took something away is in no object's metadata.
+        assert "audit log" in result["reason"]
+    else:
+        assert manager in result["reason"]
+        assert result["managers"] == [manager]
+
+
+def test_a_deleted_object_comes_back(synced: tuple[Fleet, str]) -> None:
+    fleet, namespace = synced
+    cluster = next(iter(fleet.clusters.values()))
+    status, _ = cluster.request("DELETE", f"/api/v1/namespaces/{namespace}/configmaps/web")
+    assert status == 200
+    fleet.ring("shop")
+    entry = fleet.wait_run("shop", since=1)
+    assert entry["trigger"] == "Drift"
+    assert outcomes(entry) == {f"ConfigMap {namespace}/web": "created"}
+    assert "deleted" in entry["results"][0]["reason"]
+    assert web(fleet, namespace)["data"]["greeting"] == "hello"
+
+
+def test_a_foreign_addition_is_left_alone(synced: tuple[Fleet, str]) -> None:
+    """Field case b11: a new key of somebody else is not ours to remove; the look that finds it writes nothing."""
+    fleet, namespace = synced
+    edit(fleet, namespace, {"data": {"extra": "theirs"}})
+    start = next(iter(fleet.clusters.values())).audit_position()
+    fleet.ring("shop")
+    entry = fleet.wait_run("shop", since=1)
+    assert entry["counts"] == {"unchanged": 2}
+    assert fleet.writes("shop", since=start) == []
+    assert web(fleet, namespace)["data"]["extra"] == "theirs"
+
+
+def test_self_heal_off_shows_drift_and_touches_nothing(fleet: Fleet, namespace: str) -> None:
+    fleet.push("calm", [config_map("web", namespace, {"greeting": "hello"})])
+    fleet.application("calm", namespace=namespace, selfHeal=False)
+    fleet.wait_run("calm", phase="Succeeded")
+    edit(fleet, namespace, {"data": {"greeting": "mine"}})
+    fleet.ring("calm")
+    entry = fleet.wait_run("calm", since=1)
+    assert outcomes(entry) == {f"ConfigMap {namespace}/web": "skipped"}
+    assert "self-heal is off" in entry["results"][0]["reason"]
+    assert fleet.state("calm")["sync"] == "OutOfSync"
+    assert web(fleet, namespace)["data"]["greeting"] == "mine"
+
+
+def test_the_regular_tick_heals_without_being_asked(fleet: Fleet, namespace: str) -> None:
+    """Nobody rings: beat does, once per interval."""
+    fleet.push("ticking", [config_map("web", namespace, {"greeting": "hello"})])
+    fleet.application("ticking", namespace=namespace, interval="1s")
+    fleet.wait_run("ticking", phase="Succeeded")
+    edit(fleet, namespace, {"data": {"greeting": "hacked"}})
+    entry = fleet.wait_run("ticking", since=1, timeout=15)
+    assert entry["trigger"] == "Drift"
+    assert web(fleet, namespace)["data"]["greeting"] == "hello"

@@ -1,0 +1,153 @@
+"""The order of writes: prerequisites first, waves as announced, whatever the order of files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fleet import Fleet, config_map, in_wave, outcomes, words
+
+from fleetbeat.local.cluster import Cluster
+
+CRD = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "boats.hostile.example.com"},
+    "spec": {
+        "group": "hostile.example.com",
+        "scope": "Namespaced",
+        "names": {"kind": "Boat", "plural": "boats", "singular": "boat"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": {"spec": {"type": "object", "properties": {"sails": {"type": "integer"}}}},
+                    }
+                },
+            }
+        ],
+    },
+}
+
+
+def deployment(name: str, namespace: str) -> dict[str, Any]:
+    labels = {"app": name}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "containers": [
+                        {
+                            "name": "web",
+                            "image": "registry.example.com/web:1",
+                            "envFrom": [{"configMapRef": {"name": "web"}}],
+                        }
+                    ]
+                },
+            },
+        },
+    }
+
+
+@pytest.fixture
+def controlled(make_fleet: Callable[..., Fleet], cluster_with_controllers: Cluster) -> Fleet:
+    return make_fleet(clusters=[cluster_with_controllers])
+
+
+def test_hostile_file_order_syncs_at_the_first_run(controlled: Fleet) -> None:
+    """Field case c2: Namespace, CRD, its CR and a Deployment, no waves, in the worst order."""
+    controlled.push(
+        "hostile",
+        [
+            {
+                "apiVersion": "hostile.example.com/v1",
+                "kind": "Boat",
+                "metadata": {"name": "main"},
+                "spec": {"sails": 3},
+            },
+            deployment("web", "hostile"),
+            config_map("web", "hostile"),
+            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "crew", "namespace": "hostile"}},
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": "bare", "namespace": "hostile"},
+                "spec": {
+                    "serviceAccountName": "crew",
+                    "containers": [{"name": "c", "image": "registry.example.com/c:1"}],
+                },
+            },
+            CRD,
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "hostile"}},
+        ],
+    )
+    controlled.application("hostile", namespace="hostile")
+    entry = controlled.wait_run("hostile")
+    assert entry["phase"] == "Succeeded", entry["message"]
+    assert set(outcomes(entry).values()) == {"created"}
+    assert len(controlled.history("hostile")) == 1
+    written = words(controlled.writes("hostile"))
+    assert set(written[:2]) == {
+        "patch namespaces hostile",
+        "patch customresourcedefinitions boats.hostile.example.com",
+    }
+    assert written.index("patch configmaps hostile/web") < written.index("patch deployments hostile/web")
+    assert controlled.state("hostile")["health"] == "Healthy"
+
+
+def test_a_wave_waits_for_the_health_of_the_one_before(controlled: Fleet, tmp_path: Path) -> None:
+    """Waves are visible in the audit log's order, and a later one begins after the earlier Deployment is available."""
+    name = "waved"
+    controlled.push(
+        name,
+        [
+            in_wave(10, config_map("last", name)),
+            in_wave(5, deployment("web", name)),
+            in_wave(-3, config_map("web", name)),
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}},
+        ],
+    )
+    controlled.application(name, namespace=name)
+    entry = controlled.wait_run(name)
+    assert entry["phase"] == "Succeeded", entry["message"]
+    assert words(controlled.writes(name)) == [
+        f"patch namespaces {name}",
+        f"patch configmaps {name}/web",
+        f"patch deployments {name}/web",
+        f"patch configmaps {name}/last",
+    ]
+    events = next(iter(controlled.clusters.values())).audit()
+    last = next(e for e in controlled.writes(name) if e["objectRef"]["name"] == "last")
+    available = [
+        e
+        for e in events
+        if e["verb"] in ("update", "patch")
+        and (e.get("objectRef") or {}).get("namespace") == name
+        and e["objectRef"].get("resource") == "deployments"
+        and e["objectRef"].get("subresource") == "status"
+    ]
+    assert available, "the controller reported a status"
+    assert max(e["stageTimestamp"] for e in available) < last["requestReceivedTimestamp"]
+
+
+def test_objects_of_a_wave_are_applied_in_parallel(fleet: Fleet, namespace: str) -> None:
+    """Several writes of one tier are under way at the same time."""
+    fleet.push("wide", [config_map(f"m-{n}", namespace) for n in range(40)])
+    fleet.application("wide", namespace=namespace)
+    fleet.wait_run("wide", phase="Succeeded")
+    spans = sorted((e["requestReceivedTimestamp"], e["stageTimestamp"]) for e in fleet.writes("wide"))
+    overlaps = sum(later[0] < earlier[1] for earlier, later in pairwise(spans))
+    assert overlaps >= 10, f"{overlaps} of {len(spans)} writes overlapped the one before"
