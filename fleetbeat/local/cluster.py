@@ -53,7 +53,7 @@ class Cluster:
         self,
         *,
         name: str = "fleetbeat-local",
-        controllers: bool = False,
+        controllers: bool | Sequence[str] = False,
         port: int | None = None,
         folder: Path | None = None,
         fsync: bool = False,
@@ -61,6 +61,7 @@ class Cluster:
     ) -> None:
         """``name``: of the kubeconfig context. ``fsync`` True for benchmarks. ``api_flags``: more for kube-apiserver.
 
+        ``controllers``: all of them and a node for pods, or the names of some, without scheduler and node.
         Without ``folder`` state lives in a temporary one, removed at the end. Raises LocalError when the program is
         missing and cannot be built.
         """
@@ -89,11 +90,12 @@ class Cluster:
         )
         self._apiserver = Process(
             "kube-apiserver",
-            self._apiserver_command(controllers, api_flags),
+            self._apiserver_command(bool(controllers), api_flags),
             log=self.folder / "apiserver.log",
             port=self.port,
         )
-        self._controllers = self._make_controllers() if controllers else None
+        only = () if isinstance(controllers, bool) else controllers
+        self._controllers = self._make_controllers(only) if controllers else None
 
     def start(self) -> Cluster:
         """Start everything and wait until it serves. Raises LocalError with the end of the failing part's log."""
@@ -150,7 +152,12 @@ class Cluster:
     @property
     def pids(self) -> list[int]:
         """Of every process that runs, the API server first."""
-        return [process.pid for process in self._processes if process.pid is not None]
+        return list(self.parts.values())
+
+    @property
+    def parts(self) -> dict[str, int]:
+        """Every process that runs: its name, such as ``kube-apiserver``, and its process id."""
+        return {process.name: process.pid for process in self._processes if process.pid is not None}
 
     def request(
         self,
@@ -190,7 +197,7 @@ class Cluster:
     def _processes(self) -> list[Process]:
         return [self._apiserver, self._etcd, *(self._controllers.processes if self._controllers else [])]
 
-    def _make_controllers(self) -> Controllers:
+    def _make_controllers(self, only: Sequence[str]) -> Controllers:
         login = kubeconfig.write(
             self.folder / "controllers.kubeconfig",
             name=self.name,
@@ -198,7 +205,7 @@ class Cluster:
             ca_pem=self.ca_pem,
             tokens={"admin": self.admin_token},
         )
-        return Controllers(self._binary, self.folder, login, self._api)
+        return Controllers(self._binary, self.folder, login, self._api, only)
 
     def _ready(self) -> bool:
         try:

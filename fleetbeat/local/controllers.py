@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,15 @@ _NODE = "node-0"
 class Controllers:
     """The three processes and the one node they serve. Pods become Ready at once; no container runs."""
 
-    def __init__(self, binary: Path, folder: Path, kubeconfig: Path, api: Api) -> None:
-        """``folder`` holds the cluster's CA and service account key; logs go there. ``kubeconfig`` logs in as admin."""
+    def __init__(self, binary: Path, folder: Path, kubeconfig: Path, api: Api, only: Sequence[str] = ()) -> None:
+        """``folder`` holds the cluster's CA and service account key; logs go there. ``kubeconfig`` logs in as admin.
+
+        ``only``: names of controllers, e.g. ``deployment-controller``; then the controller-manager runs these alone,
+        and there is no scheduler and no node.
+        """
         self._binary = binary
         self._api = api
+        self._workloads = not only
         login = f"--kubeconfig={kubeconfig}"
         self._stages = folder / "kwok-stages.yaml"
         manager = [
@@ -28,7 +34,8 @@ class Controllers:
             login,
             f"--service-account-private-key-file={folder / 'service-accounts.key'}",
             f"--root-ca-file={folder / 'ca.crt'}",
-            "--controllers=*,-nodeipam,-cloud-node-lifecycle",  # there is no network and no cloud
+            # there is no network and no cloud
+            f"--controllers={','.join(only) or '*,-nodeipam,-cloud-node-lifecycle'}",
             "--leader-elect=false",
             "--kube-api-qps=200",  # the default of 20 would make the controllers the slow part of a benchmark
             "--kube-api-burst=400",
@@ -38,26 +45,30 @@ class Controllers:
         kwok = ["kwok", login, f"--config={self._stages}", "--manage-all-nodes=true"]
         self.processes = [
             Process(command[0], [binary, *command], log=folder / f"{command[0]}.log")
-            for command in (manager, scheduler, kwok)
+            for command in ((manager, scheduler, kwok) if self._workloads else (manager,))
         ]
 
     def start(self) -> None:
         """Start all and wait until the node is ready and pods can be made. Raises LocalError."""
-        done = subprocess.run([self._binary, "kwok-stages"], capture_output=True, check=False)
-        if done.returncode != 0:
-            raise LocalError(f"{self._binary} kwok-stages: {done.stderr.decode(errors='replace')}")
-        self._stages.write_bytes(done.stdout)
-        self._add_node()
+        if self._workloads:
+            self._prepare_node()
         for process in self.processes:
             process.start()
-        manager, _, kwok = self.processes
-        kwok.wait_ready(self._node_ready, timeout=60)
-        manager.wait_ready(self._account_exists, timeout=60)
+        if self._workloads:
+            self.processes[-1].wait_ready(self._node_ready, timeout=60)
+        self.processes[0].wait_ready(self._account_exists, timeout=60)
 
     def stop(self) -> None:
         """SIGKILL: they keep no state."""
         for process in self.processes:
             process.kill()
+
+    def _prepare_node(self) -> None:
+        done = subprocess.run([self._binary, "kwok-stages"], capture_output=True, check=False)
+        if done.returncode != 0:
+            raise LocalError(f"{self._binary} kwok-stages: {done.stderr.decode(errors='replace')}")
+        self._stages.write_bytes(done.stdout)
+        self._add_node()
 
     def _add_node(self) -> None:
         room = {"cpu": "1000", "memory": "4Ti", "ephemeral-storage": "10Ti", "pods": "10000"}
