@@ -75,6 +75,12 @@ def make_app(settings: Settings, name: str) -> Celery:
             "socket_connect_timeout": 3,
             "socket_keepalive": True,
             "health_check_interval": 10,
+            # How long a publisher tries to connect: by default kombu sleeps 6 s, and there is a lease. A worker's
+            # consumer has its own rule and never gives up.
+            "max_retries": 1,
+            "interval_start": 0,
+            "interval_step": 0.2,
+            "interval_max": 0.5,
         },
     )
     return app

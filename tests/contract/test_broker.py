@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 
-import celery
 import pytest
 import redis
 
@@ -107,21 +106,18 @@ def test_a_connection_that_died_while_nobody_used_it_is_replaced() -> None:
         assert body(queued(server.url, wire.WORK_QUEUE)[-1])[0] == ["after"]
 
 
-def test_foreign_errors_stop_here_and_hide_the_password() -> None:
+@pytest.mark.parametrize("trouble", ["read-only replica", "gone", "wrong password"])
+def test_foreign_errors_stop_here_and_hide_the_password(trouble: str) -> None:
     with RedisServer(password="hunter2") as server:
-        app = make_app(Settings(redis_url=SecretText(server.url)), "t")
-        assert isinstance(app, celery.Celery)
-        publish_reconcile(app, ["shop"], wire.WORK_QUEUE)
-        with redis.Redis.from_url(server.url) as client:
-            client.execute_command("REPLICAOF", "127.0.0.1", "1")
-        with pytest.raises(StoreUnavailable, match="read only") as read_only:
+        url = server.url
+        if trouble == "read-only replica":
+            with redis.Redis.from_url(url) as client:
+                client.execute_command("REPLICAOF", "127.0.0.1", "1")
+        elif trouble == "gone":
+            server.kill()
+        else:
+            url = url.replace("hunter2", "hunter3")
+        app = make_app(Settings(redis_url=SecretText(url)), "t")
+        with pytest.raises(StoreUnavailable, match="as message broker") as caught:
             publish_reconcile(app, ["shop"], wire.WORK_QUEUE)
-        server.kill()
-        with pytest.raises(StoreUnavailable) as gone:
-            publish_reconcile(app, ["shop"], wire.WORK_QUEUE)
-        wrong = make_app(Settings(redis_url=SecretText(server.url.replace("hunter2", "hunter3"))), "t")
-        server.start()
-        with pytest.raises(StoreUnavailable) as refused:
-            publish_reconcile(wrong, ["shop"], wire.WORK_QUEUE)
-    for caught in (read_only, gone, refused):
-        assert "hunter" not in str(caught.value)
+    assert "hunter" not in str(caught.value)
