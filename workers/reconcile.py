@@ -37,6 +37,18 @@ def reconcile(celery: Celery, app: str) -> str:
         return "Redis unavailable; rung again later"
     except FleetbeatError as error:
         return _trouble(shared, app, error)
+    except Exception as error:
+        # Raised on, it would cost the tick, and Celery would send its text to every monitor: it may hold anything.
+        log.exception("%s: a fault in Fleetbeat", app)
+        return _trouble(shared, app, Fault(f"reconcile: {type(error).__name__} (details in the worker's log)"))
+
+
+class Fault(FleetbeatError):
+    """A mistake of ours. Time may mend it: most are about a moment."""
+
+    @property
+    def reason(self) -> str:
+        return "InternalError"
 
 
 def _reconcile(celery: Celery, shared: Parts, app: str) -> str:

@@ -129,11 +129,23 @@ def _state(path: str) -> tuple[int, int]:
     return (found.st_mtime_ns, found.st_size)
 
 
-def _open(cluster: Cluster, secrets: _Secrets, http: Http, pool: int) -> Connection:
-    from kubernetes.client import Configuration  # 0.6 s and 40 MB, so not before it is needed
-    from kubernetes.client.rest import RESTClientObject
+_importing = threading.Lock()
 
-    configuration: Any = Configuration()
+
+def _kubernetes() -> Any:
+    """The kubernetes package (untyped here), imported when first needed: it takes 0.6 s and 40 MB.
+
+    By one thread: its modules import each other in circles, and Python lets a second thread see them half made.
+    """
+    with _importing:
+        import kubernetes.client.rest
+        import kubernetes.config.incluster_config
+    return kubernetes
+
+
+def _open(cluster: Cluster, secrets: _Secrets, http: Http, pool: int) -> Connection:
+    package = _kubernetes()
+    configuration = package.client.Configuration()
     if cluster.in_cluster:
         _load_service_account(cluster, configuration)
     elif cluster.server:
@@ -156,7 +168,7 @@ def _open(cluster: Cluster, secrets: _Secrets, http: Http, pool: int) -> Connect
         )
     configuration.connection_pool_maxsize = pool
     configuration.keep_alive = True  # an idle connection that a firewall dropped is found out before it is used
-    manager = RESTClientObject(configuration).pool_manager
+    manager = package.client.rest.RESTClientObject(configuration).pool_manager
     if url.scheme == "https":
         manager.connection_pool_kw["ssl_context"] = _tls(cluster, configuration, secrets)
     address = f"{url.scheme}://{url.netloc}"
@@ -200,18 +212,15 @@ class _Authorization:
 
 def _load_service_account(cluster: Cluster, configuration: Any) -> None:
     """The pod's own identity. The token file is read again every minute, as Kubernetes replaces it."""
-    from kubernetes.config import ConfigException
-    from kubernetes.config.incluster_config import InClusterConfigLoader
-
-    loader: Any = InClusterConfigLoader  # the package has no types here
+    config = _kubernetes().config
     names = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
     try:
-        loader(
+        config.incluster_config.InClusterConfigLoader(
             token_filename=str(SERVICE_ACCOUNT / "token"),
             cert_filename=str(SERVICE_ACCOUNT / "ca.crt"),
             environ={name: variable(name) or "" for name in names},
         ).load_and_set(configuration)
-    except (ConfigException, OSError) as error:
+    except (config.ConfigException, OSError) as error:
         raise ConfigurationError(
             f"Cluster {cluster.name} is inCluster, but this process does not run in a pod with a service account: "
             f"{error}"
@@ -224,9 +233,7 @@ def _kubeconfig(cluster: Cluster) -> str:
 
 def _load_kubeconfig(cluster: Cluster, configuration: Any) -> None:
     """A person's own kubeconfig. It may name programs to run and files to read, so only for local use."""
-    from kubernetes.config import load_kube_config
-
-    load: Any = load_kube_config  # the package has no types here
+    load = _kubernetes().config.load_kube_config
     where = f"Cluster {cluster.name}: kubeconfig {_kubeconfig(cluster)}, context {cluster.context or '(current)'}"
     try:
         load(_kubeconfig(cluster), cluster.context or None, configuration, persist_config=False)
