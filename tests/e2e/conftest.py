@@ -1,8 +1,9 @@
-"""A fresh installation per test on the session's registry and cluster, with a Redis server of its own."""
+"""Installations on the session's registry and cluster, each with a Redis server of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +15,32 @@ from fleetbeat.local.redis import RedisServer
 from fleetbeat.local.registry import Registry
 
 
+@pytest.fixture(scope="session")
+def fleet(tmp_path_factory: pytest.TempPathFactory, registry: Registry, cluster: Cluster) -> Iterator[Fleet]:
+    """One installation for all tests that leave it whole. Applications get names of their own: ``fleet.name``."""
+    with RedisServer() as redis, Fleet(tmp_path_factory.mktemp("fleet"), redis, registry, [cluster]) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def controlled(
+    tmp_path_factory: pytest.TempPathFactory, registry: Registry, cluster_with_controllers: Cluster
+) -> Iterator[Fleet]:
+    """The same on a cluster where Deployments become available."""
+    folder = tmp_path_factory.mktemp("controlled")
+    with RedisServer() as redis, Fleet(folder, redis, registry, [cluster_with_controllers]) as running:
+        yield running
+
+
 @pytest.fixture
 def make_fleet(tmp_path: Path, registry: Registry, cluster: Cluster) -> Iterator[Callable[..., Fleet]]:
-    """``make_fleet(workers=2, lock_ttl=3.0, …)`` starts one; everything it started ends with the test."""
-    started: list[Any] = []
+    """``make_fleet(workers=2, lock_ttl=3.0, …)`` starts one to be broken; everything of it ends with the test."""
+    with ExitStack() as parts:
 
-    def make(**options: Any) -> Fleet:
-        redis = RedisServer().start()
-        started.append(redis)
-        clusters = options.pop("clusters", [cluster])
-        fleet = Fleet(tmp_path / f"fleet{len(started)}", redis, registry, clusters, **options)
-        started.append(fleet)
-        return fleet.start()
+        def make(**options: Any) -> Fleet:
+            redis = parts.enter_context(RedisServer())
+            clusters = options.pop("clusters", [cluster])
+            number = len(list(tmp_path.glob("fleet*"))) + 1
+            return parts.enter_context(Fleet(tmp_path / f"fleet{number}", redis, registry, clusters, **options))
 
-    yield make
-    for part in reversed(started):
-        part.stop()
-
-
-@pytest.fixture
-def fleet(make_fleet: Callable[..., Fleet]) -> Fleet:
-    return make_fleet()
+        yield make

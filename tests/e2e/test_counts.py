@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from fleet import Fleet, config_map, outcomes, words
@@ -41,8 +42,9 @@ def requests(fleet: Fleet, app: str, namespace: str, since: int) -> Counter[str]
     return counted
 
 
-def test_first_sync_unchanged_tick_and_one_change(fleet: Fleet, namespace: str) -> None:
+def test_first_sync_unchanged_tick_and_one_change(make_fleet: Callable[..., Fleet], namespace: str) -> None:
     """First sync ≤ 2N + 12 requests to objects; an unchanged tick writes nothing; v2 writes the changed object only."""
+    fleet = make_fleet()
     cluster = next(iter(fleet.clusters.values()))
     fleet.push("counted", bundle(namespace))
     start = cluster.audit_position()
@@ -89,10 +91,11 @@ def live_versions(fleet: Fleet, namespace: str) -> dict[str, str]:
 
 def test_every_write_says_who_wrote_and_why(fleet: Fleet, namespace: str) -> None:
     """User-Agent names application, run and digest; the Audit-Id of each write is in the history."""
-    revision = fleet.push("traced", [config_map("web")])
-    fleet.application("traced", namespace=namespace)
-    entry = fleet.wait_run("traced", phase="Succeeded")
-    (event,) = fleet.writes("traced")
+    app = fleet.name("traced")
+    revision = fleet.push(app, [config_map("web")])
+    fleet.application(app, namespace=namespace)
+    entry = fleet.wait_run(app, phase="Succeeded")
+    (event,) = fleet.writes(app)
     agent = event["userAgent"].split()
     assert f"run/{entry['run']}" in agent
     assert f"rev/{revision.short}" in agent

@@ -11,9 +11,11 @@ MERGE = "application/merge-patch+json"
 
 
 @pytest.fixture
-def synced(fleet: Fleet, namespace: str) -> tuple[Fleet, str]:
+def synced(fleet: Fleet, namespace: str) -> tuple[Fleet, str, str]:
+    """(fleet, namespace, application) with two ConfigMaps in place."""
+    app = fleet.name("shop")
     fleet.push(
-        "shop",
+        app,
         [
             config_map(
                 "web", namespace, {"greeting": "hello", "colour": "blue"}, labels={"tier": "front", "team": "web"}
@@ -21,9 +23,9 @@ def synced(fleet: Fleet, namespace: str) -> tuple[Fleet, str]:
             config_map("other", namespace),
         ],
     )
-    fleet.application("shop", namespace=namespace)
-    fleet.wait_run("shop", phase="Succeeded")
-    return fleet, namespace
+    fleet.application(app, namespace=namespace)
+    fleet.wait_run(app, phase="Succeeded")
+    return fleet, namespace, app
 
 
 def edit(fleet: Fleet, namespace: str, patch: dict[str, Any], manager: str = "kubectl-edit") -> None:
@@ -49,14 +51,14 @@ def web(fleet: Fleet, namespace: str) -> dict[str, Any]:
     ],
 )
 def test_a_hand_edit_is_healed_and_told(
-    synced: tuple[Fleet, str], patch: dict[str, Any], manager: str, told: str
+    synced: tuple[Fleet, str, str], patch: dict[str, Any], manager: str, told: str
 ) -> None:
     """Field case b11: the manager that made the change is named wherever the API server recorded one."""
-    fleet, namespace = synced
+    fleet, namespace, app = synced
     before = web(fleet, namespace)
     edit(fleet, namespace, patch, manager)
-    fleet.ring("shop")
-    entry = fleet.wait_run("shop", since=1)
+    fleet.ring(app)
+    entry = fleet.wait_run(app, since=1)
     assert entry["trigger"] == "Drift"
     assert outcomes(entry) == {f"ConfigMap {namespace}/web": "configured"}
     after = web(fleet, namespace)
@@ -72,50 +74,52 @@ def test_a_hand_edit_is_healed_and_told(
         assert result["managers"] == [manager]
 
 
-def test_a_deleted_object_comes_back(synced: tuple[Fleet, str]) -> None:
-    fleet, namespace = synced
+def test_a_deleted_object_comes_back(synced: tuple[Fleet, str, str]) -> None:
+    fleet, namespace, app = synced
     cluster = next(iter(fleet.clusters.values()))
     status, _ = cluster.request("DELETE", f"/api/v1/namespaces/{namespace}/configmaps/web")
     assert status == 200
-    fleet.ring("shop")
-    entry = fleet.wait_run("shop", since=1)
+    fleet.ring(app)
+    entry = fleet.wait_run(app, since=1)
     assert entry["trigger"] == "Drift"
     assert outcomes(entry) == {f"ConfigMap {namespace}/web": "created"}
     assert "deleted" in entry["results"][0]["reason"]
     assert web(fleet, namespace)["data"]["greeting"] == "hello"
 
 
-def test_a_foreign_addition_is_left_alone(synced: tuple[Fleet, str]) -> None:
+def test_a_foreign_addition_is_left_alone(synced: tuple[Fleet, str, str]) -> None:
     """Field case b11: a new key of somebody else is not ours to remove; the look that finds it writes nothing."""
-    fleet, namespace = synced
+    fleet, namespace, app = synced
     edit(fleet, namespace, {"data": {"extra": "theirs"}})
     start = next(iter(fleet.clusters.values())).audit_position()
-    fleet.ring("shop")
-    entry = fleet.wait_run("shop", since=1)
+    fleet.ring(app)
+    entry = fleet.wait_run(app, since=1)
     assert entry["counts"] == {"unchanged": 2}
-    assert fleet.writes("shop", since=start) == []
+    assert fleet.writes(app, since=start) == []
     assert web(fleet, namespace)["data"]["extra"] == "theirs"
 
 
 def test_self_heal_off_shows_drift_and_touches_nothing(fleet: Fleet, namespace: str) -> None:
-    fleet.push("calm", [config_map("web", namespace, {"greeting": "hello"})])
-    fleet.application("calm", namespace=namespace, selfHeal=False)
-    fleet.wait_run("calm", phase="Succeeded")
+    app = fleet.name("calm")
+    fleet.push(app, [config_map("web", namespace, {"greeting": "hello"})])
+    fleet.application(app, namespace=namespace, selfHeal=False)
+    fleet.wait_run(app, phase="Succeeded")
     edit(fleet, namespace, {"data": {"greeting": "mine"}})
-    fleet.ring("calm")
-    entry = fleet.wait_run("calm", since=1)
+    fleet.ring(app)
+    entry = fleet.wait_run(app, since=1)
     assert outcomes(entry) == {f"ConfigMap {namespace}/web": "skipped"}
     assert "self-heal is off" in entry["results"][0]["reason"]
-    assert fleet.state("calm")["sync"] == "OutOfSync"
+    assert fleet.state(app)["sync"] == "OutOfSync"
     assert web(fleet, namespace)["data"]["greeting"] == "mine"
 
 
 def test_the_regular_tick_heals_without_being_asked(fleet: Fleet, namespace: str) -> None:
     """Nobody rings: beat does, once per interval."""
-    fleet.push("ticking", [config_map("web", namespace, {"greeting": "hello"})])
-    fleet.application("ticking", namespace=namespace, interval="1s")
-    fleet.wait_run("ticking", phase="Succeeded")
+    app = fleet.name("ticking")
+    fleet.push(app, [config_map("web", namespace, {"greeting": "hello"})])
+    fleet.application(app, namespace=namespace, interval="1s")
+    fleet.wait_run(app, phase="Succeeded")
     edit(fleet, namespace, {"data": {"greeting": "hacked"}})
-    entry = fleet.wait_run("ticking", since=1, timeout=15)
+    entry = fleet.wait_run(app, since=1, timeout=15)
     assert entry["trigger"] == "Drift"
     assert web(fleet, namespace)["data"]["greeting"] == "hello"

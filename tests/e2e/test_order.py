@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
-import pytest
 from fleet import Fleet, config_map, in_wave, outcomes, words
-
-from fleetbeat.local.cluster import Cluster
 
 CRD = {
     "apiVersion": "apiextensions.k8s.io/v1",
@@ -62,11 +57,6 @@ def deployment(name: str, namespace: str) -> dict[str, Any]:
     }
 
 
-@pytest.fixture
-def controlled(make_fleet: Callable[..., Fleet], cluster_with_controllers: Cluster) -> Fleet:
-    return make_fleet(clusters=[cluster_with_controllers])
-
-
 def test_hostile_file_order_syncs_at_the_first_run(controlled: Fleet) -> None:
     """Field case c2: Namespace, CRD, its CR and a Deployment, no waves, in the worst order."""
     controlled.push(
@@ -108,9 +98,9 @@ def test_hostile_file_order_syncs_at_the_first_run(controlled: Fleet) -> None:
     assert controlled.state("hostile")["health"] == "Healthy"
 
 
-def test_a_wave_waits_for_the_health_of_the_one_before(controlled: Fleet, tmp_path: Path) -> None:
+def test_a_wave_waits_for_the_health_of_the_one_before(controlled: Fleet) -> None:
     """Waves are visible in the audit log's order, and a later one begins after the earlier Deployment is available."""
-    name = "waved"
+    name = controlled.name("waved")
     controlled.push(
         name,
         [
@@ -145,9 +135,10 @@ def test_a_wave_waits_for_the_health_of_the_one_before(controlled: Fleet, tmp_pa
 
 def test_objects_of_a_wave_are_applied_in_parallel(fleet: Fleet, namespace: str) -> None:
     """Several writes of one tier are under way at the same time."""
-    fleet.push("wide", [config_map(f"m-{n}", namespace) for n in range(40)])
-    fleet.application("wide", namespace=namespace)
-    fleet.wait_run("wide", phase="Succeeded")
-    spans = sorted((e["requestReceivedTimestamp"], e["stageTimestamp"]) for e in fleet.writes("wide"))
+    name = fleet.name("wide")
+    fleet.push(name, [config_map(f"m-{n}", namespace) for n in range(40)])
+    fleet.application(name, namespace=namespace)
+    fleet.wait_run(name, phase="Succeeded")
+    spans = sorted((e["requestReceivedTimestamp"], e["stageTimestamp"]) for e in fleet.writes(name))
     overlaps = sum(later[0] < earlier[1] for earlier, later in pairwise(spans))
     assert overlaps >= 10, f"{overlaps} of {len(spans)} writes overlapped the one before"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import Any
 
 import pytest
@@ -12,22 +11,23 @@ from fleetbeat.decisions.inventory import PART_OF, parent_name
 
 
 def test_a_dropped_object_is_pruned(fleet: Fleet, namespace: str) -> None:
-    fleet.push("lean", [config_map("a", namespace), config_map("b", namespace)])
-    fleet.application("lean", namespace=namespace)
-    fleet.wait_run("lean", phase="Succeeded")
+    name = fleet.name("lean")
+    fleet.push(name, [config_map("a", namespace), config_map("b", namespace)])
+    fleet.application(name, namespace=namespace)
+    fleet.wait_run(name, phase="Succeeded")
     start = next(iter(fleet.clusters.values())).audit_position()
-    revision = fleet.push("lean", [config_map("a", namespace)])
-    fleet.ring("lean")
-    entry = fleet.wait_run("lean", digest=revision.digest, phase="Succeeded")
+    revision = fleet.push(name, [config_map("a", namespace)])
+    fleet.ring(name)
+    entry = fleet.wait_run(name, digest=revision.digest, phase="Succeeded")
     assert outcomes(entry) == {f"ConfigMap {namespace}/b": "pruned"}
-    assert words(fleet.writes("lean", since=start)) == [f"delete configmaps {namespace}/b"]
+    assert words(fleet.writes(name, since=start)) == [f"delete configmaps {namespace}/b"]
     assert fleet.get(f"/api/v1/namespaces/{namespace}/configmaps/b") is None
     assert fleet.get(f"/api/v1/namespaces/{namespace}/configmaps/a") is not None
 
 
 def test_the_parent_lists_what_is_owned_and_shrinks_last(fleet: Fleet, namespace: str) -> None:
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"k": "v"}}
-    name = f"own-{uuid.uuid4().hex[:6]}"
+    name = fleet.name("own")
     fleet.push(name, [config_map("a", namespace), secret])
     fleet.application(name, namespace=namespace)
     fleet.wait_run(name, phase="Succeeded")
@@ -47,12 +47,13 @@ def test_the_parent_lists_what_is_owned_and_shrinks_last(fleet: Fleet, namespace
 
 def test_an_empty_bundle_prunes_nothing_and_says_why(fleet: Fleet, namespace: str) -> None:
     """Field case d4."""
-    fleet.push("empty", [config_map("a", namespace)])
-    fleet.application("empty", namespace=namespace)
-    fleet.wait_run("empty", phase="Succeeded")
-    revision = fleet.push("empty", {"README.md": "nothing here\n", "only-comments.yaml": "# nothing\n"})
-    fleet.ring("empty")
-    entry = fleet.wait_run("empty", digest=revision.digest)
+    name = fleet.name("empty")
+    fleet.push(name, [config_map("a", namespace)])
+    fleet.application(name, namespace=namespace)
+    fleet.wait_run(name, phase="Succeeded")
+    revision = fleet.push(name, {"README.md": "nothing here\n", "only-comments.yaml": "# nothing\n"})
+    fleet.ring(name)
+    entry = fleet.wait_run(name, digest=revision.digest)
     assert fleet.get(f"/api/v1/namespaces/{namespace}/configmaps/a") is not None
     assert "allowEmpty" in entry["message"]
     assert "pruned" not in entry["counts"]
@@ -60,12 +61,13 @@ def test_an_empty_bundle_prunes_nothing_and_says_why(fleet: Fleet, namespace: st
 
 def test_allow_empty_prunes_everything(fleet: Fleet, namespace: str) -> None:
     """Field case d4: and is not stuck on having no objects."""
-    fleet.push("gone", [config_map("a", namespace)])
-    fleet.application("gone", namespace=namespace, allowEmpty=True)
-    fleet.wait_run("gone", phase="Succeeded")
-    revision = fleet.push("gone", {"README.md": "nothing here\n"})
-    fleet.ring("gone")
-    entry = fleet.wait_run("gone", digest=revision.digest)
+    name = fleet.name("gone")
+    fleet.push(name, [config_map("a", namespace)])
+    fleet.application(name, namespace=namespace, allowEmpty=True)
+    fleet.wait_run(name, phase="Succeeded")
+    revision = fleet.push(name, {"README.md": "nothing here\n"})
+    fleet.ring(name)
+    entry = fleet.wait_run(name, digest=revision.digest)
     assert entry["phase"] == "Succeeded"
     assert outcomes(entry) == {f"ConfigMap {namespace}/a": "pruned"}
 
@@ -106,7 +108,7 @@ def test_another_tools_object_is_refused_by_name(
     marks = {part: {k: v.replace("{ns}", namespace) for k, v in pairs.items()} for part, pairs in marks.items()}
     body = config_map("taken", namespace, {"theirs": "yes"}, **marks)
     assert cluster.request("POST", f"/api/v1/namespaces/{namespace}/configmaps", body)[0] == 201
-    name = f"rival-{uuid.uuid4().hex[:6]}"
+    name = fleet.name("rival")
     fleet.push(name, [config_map("taken", namespace, {"ours": "yes"}), config_map("free", namespace)])
     fleet.application(name, namespace=namespace)
     entry = fleet.wait_run(name)
@@ -121,7 +123,7 @@ def test_another_tools_object_is_refused_by_name(
 
 
 def test_another_applications_object_is_refused_by_its_name(fleet: Fleet, namespace: str) -> None:
-    owner, rival = f"owner-{uuid.uuid4().hex[:6]}", f"rival-{uuid.uuid4().hex[:6]}"
+    owner, rival = fleet.name("owner"), fleet.name("rival")
     fleet.push(owner, [config_map("shared", namespace, {"by": "owner"})])
     fleet.application(owner, namespace=namespace)
     fleet.wait_run(owner, phase="Succeeded")
@@ -141,9 +143,10 @@ def test_an_unowned_object_is_adopted(fleet: Fleet, namespace: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/configmaps?fieldManager=kubectl-create"
     assert cluster.request("POST", path, body)[0] == 201
     uid = (fleet.get(f"/api/v1/namespaces/{namespace}/configmaps/web") or {})["metadata"]["uid"]
-    fleet.push("adopts", [config_map("web", namespace, {"greeting": "hello"})])
-    fleet.application("adopts", namespace=namespace)
-    entry = fleet.wait_run("adopts", phase="Succeeded")
+    name = fleet.name("adopts")
+    fleet.push(name, [config_map("web", namespace, {"greeting": "hello"})])
+    fleet.application(name, namespace=namespace)
+    entry = fleet.wait_run(name, phase="Succeeded")
     assert outcomes(entry) == {f"ConfigMap {namespace}/web": "configured"}
     assert "adopted" in entry["results"][0]["reason"]
     live = fleet.get(f"/api/v1/namespaces/{namespace}/configmaps/web")
@@ -155,13 +158,14 @@ def test_an_unowned_object_is_adopted(fleet: Fleet, namespace: str) -> None:
 
 def test_what_asks_to_be_kept_is_kept(fleet: Fleet, namespace: str) -> None:
     keep = config_map("keep", namespace, annotations={"argocd.argoproj.io/sync-options": "Prune=false"})
-    fleet.push("keeper", [config_map("a", namespace), keep])
-    fleet.application("keeper", namespace=namespace)
-    fleet.wait_run("keeper", phase="Succeeded")
-    revision = fleet.push("keeper", [config_map("a", namespace)])
-    fleet.ring("keeper")
-    entry = fleet.wait_run("keeper", digest=revision.digest, phase="Succeeded")
+    name = fleet.name("keeper")
+    fleet.push(name, [config_map("a", namespace), keep])
+    fleet.application(name, namespace=namespace)
+    fleet.wait_run(name, phase="Succeeded")
+    revision = fleet.push(name, [config_map("a", namespace)])
+    fleet.ring(name)
+    entry = fleet.wait_run(name, digest=revision.digest, phase="Succeeded")
     assert outcomes(entry) == {f"ConfigMap {namespace}/keep": "kept"}
     assert "Prune=false" in entry["results"][0]["reason"]
     assert fleet.get(f"/api/v1/namespaces/{namespace}/configmaps/keep") is not None
-    assert fleet.state("keeper")["sync"] == "OutOfSync"
+    assert fleet.state(name)["sync"] == "OutOfSync"

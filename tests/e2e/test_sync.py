@@ -6,12 +6,13 @@ from fleet import Fleet, config_map, outcomes
 
 
 def test_a_pushed_bundle_is_synced(fleet: Fleet, namespace: str) -> None:
-    revision = fleet.push("shop", [config_map("web", data={"greeting": "hello"})])
-    fleet.application("shop", namespace=namespace)
-    entry = fleet.wait_run("shop", digest=revision.digest, phase="Succeeded")
+    app = fleet.name("shop")
+    revision = fleet.push(app, [config_map("web", data={"greeting": "hello"})])
+    fleet.application(app, namespace=namespace)
+    entry = fleet.wait_run(app, digest=revision.digest, phase="Succeeded")
     assert outcomes(entry) == {f"ConfigMap {namespace}/web": "created"}
     live = fleet.get(f"/api/v1/namespaces/{namespace}/configmaps/web")
     assert live is not None
     assert live["data"] == {"greeting": "hello"}
-    assert fleet.state("shop")["sync"] == "Synced"
-    assert fleet.state("shop")["health"] == "Healthy"
+    assert fleet.state(app)["sync"] == "Synced"
+    assert fleet.state(app)["health"] == "Healthy"

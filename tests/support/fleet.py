@@ -73,7 +73,7 @@ class Fleet:
         self.folder, self.redis, self.registry = folder, redis, registry
         self.clusters = {cluster.name: cluster for cluster in clusters}
         self.catalog = folder / "catalog"
-        self.catalog.mkdir(parents=True)
+        self.catalog.mkdir(parents=True, exist_ok=True)
         self.env = {
             "FLEETBEAT_REDIS_URL": redis.url,
             "FLEETBEAT_KEY": base64.b64encode(secrets.token_bytes(32)).decode(),
@@ -135,6 +135,11 @@ class Fleet:
         return "\n".join(path.read_text(errors="replace") for path in sorted(self.folder.glob("*.log")))
 
     # ── what a user does ─────────────────────────────────────────────────────────────────────────────────────────
+
+    @staticmethod
+    def name(word: str) -> str:
+        """A name of its own for an application in a shared fleet."""
+        return f"{word}-{uuid.uuid4().hex[:6]}"
 
     def push(self, app: str, manifests: Iterable[dict[str, Any]] | Mapping[str, str], tag: str = "stable") -> Revision:
         """A bundle of these objects (one file each, in this order) or of these files."""
