@@ -44,6 +44,10 @@ class Screen:
         self._step = ""
         self._told = ("", 0)  # run and wave that are being shown
 
+    def heading(self, title: str) -> None:
+        """Before the story begins."""
+        self.console.print(Text(title, style="bold"))
+
     def step(self, title: str, *explanation: str) -> None:
         """A numbered step of the story."""
         self._number += 1

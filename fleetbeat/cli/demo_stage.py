@@ -108,6 +108,7 @@ class Stage:
 
     def _start(self) -> None:
         need_flower()
+        self._screen.heading("Starting an installation on this machine")
         with ThreadPoolExecutor(2) as pool:
             # The API server takes the longest; workers load their imports meanwhile.
             target = pool.submit(self._start_cluster)

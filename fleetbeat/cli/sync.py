@@ -32,8 +32,8 @@ Examples:
 def sync(ctx: click.Context, app: str, wait: bool, timeout: float, reason: str, idempotency_key: str | None) -> None:
     """Sync an application now.
 
-    Needs no look at the clock and none at the digest: a worker takes it up at once. With --wait the exit code is 0
-    when everything is there and healthy, 1 when the sync failed, 5 when it goes on after --timeout.
+    A worker takes it up at once, whether or not anything seems to differ. With --wait the exit code is 0 when
+    everything is there and healthy, 1 when the sync failed, 5 when it goes on after --timeout.
     """
     session: Session = ctx.obj
     asked = session.fleetbeat.request_sync(app, by=whoami(), reason=reason, idempotency_key=idempotency_key)
