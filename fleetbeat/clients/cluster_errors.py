@@ -108,7 +108,10 @@ def _forbidden(doing: Doing, said: str, message: str, causes: list[Any]) -> Flee
 
 def _not_found(doing: Doing, said: str, details: Mapping[str, Any]) -> FleetbeatError:
     if details.get("kind") == "namespaces" and doing.write and not doing.what.startswith("Namespace "):
-        return NotYet(f"{doing.what}: namespace {details.get('name')} does not exist in cluster {doing.cluster}")
+        return NotYet(
+            f"{doing.what}: namespace {details.get('name')} does not exist in cluster {doing.cluster}. Put it into the "
+            "bundle, or let the application make its own: option CreateNamespace=true"
+        )
     if not details.get("name"):  # the path itself is unknown, not an object under it
         return NotYet(f"{doing.what}: this kind is not served by cluster {doing.cluster}")
     return Rejected(said)
@@ -150,7 +153,8 @@ def _quote(doing: Doing, answer: Mapping[str, Any], content: bytes, headers: Map
         message = _without_values(message, doing.secret)
     message = " ".join(message.split())
     if len(message) > _QUOTED:
-        message = message[:_QUOTED] + " …"
+        # The field stands first and the reason last; between them validation quotes the value, whole Pods at times.
+        message = f"{message[: _QUOTED // 2]} … {message[-_QUOTED // 2 :]}"
     return message or str(answer.get("reason") or "no reason given")
 
 
