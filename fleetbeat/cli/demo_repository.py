@@ -14,7 +14,8 @@ from fleetbeat.model import Revision
 
 EXAMPLE = Path(local.__file__).parent / "example"
 _REMOTE = "https://git.example.com/team/shop.git"
-_AUTHOR = ("-c", "user.name=Example", "-c", "user.email=shop@example.com", "-c", "commit.gpgsign=false")
+_AUTHOR = ("-c", "user.name=Example", "-c", "user.email=shop@example.com")
+_PLAIN = ("-c", "commit.gpgsign=false", "-c", "core.hooksPath=/dev/null")  # the user's own ways stay out of it
 
 
 class Repository:
@@ -33,7 +34,7 @@ class Repository:
         shutil.rmtree(deploy, ignore_errors=True)
         shutil.copytree(EXAMPLE / version, deploy)
         self._git("add", "--all")
-        self._git(*_AUTHOR, "commit", "-q", "-m", f"Release {version}")
+        self._git(*_AUTHOR, *_PLAIN, "commit", "-q", "-m", f"Release {version}")
         notes = annotations_of(git.look(deploy), None, None)
         pushed = push(deploy, reference, annotations=notes, plain_http=True)
         return Revision(
@@ -46,7 +47,11 @@ class Repository:
     def _git(self, *arguments: str) -> None:
         try:
             subprocess.run(
-                ["git", "-C", str(self._folder), *arguments], capture_output=True, stdin=subprocess.DEVNULL, check=False
+                ["git", "-C", str(self._folder), *arguments],
+                capture_output=True,
+                stdin=subprocess.DEVNULL,
+                env=git.environment(),
+                check=False,
             )
         except FileNotFoundError:
             return

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 _TIMEOUT = 20  # seconds; a git that asks for something never gets an answer
+#: set inside git hooks; each would turn us from the folder we were given to the repository of the hook
+_OF_ANOTHER_REPOSITORY = (
+    *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR"),
+    *("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE"),
+)
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,11 @@ def without_credentials(url: str) -> str:
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
+def environment() -> dict[str, str]:
+    """Ours, without what would point git at another repository than the one it is run in."""
+    return {name: value for name, value in os.environ.items() if name not in _OF_ANOTHER_REPOSITORY}
+
+
 def _remote(directory: Path) -> str:
     """The upstream's remote, else origin, else the only one there is."""
     names = _git(directory, "remote").split()
@@ -65,6 +76,7 @@ def _git(directory: Path, *arguments: str) -> str:
             capture_output=True,
             text=True,
             stdin=subprocess.DEVNULL,
+            env=environment(),
             timeout=_TIMEOUT,
             check=False,
         )

@@ -81,6 +81,20 @@ def test_a_tag_names_a_detached_head(repository: Path) -> None:
     assert found.revision.startswith("v1.2@sha1:")
 
 
+def test_inside_a_hook_of_another_repository(
+    repository: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path_factory.mktemp("other")
+    run_git(other, "init", "-q")
+    run_git(other, "commit", "-q", "--allow-empty", "-m", "other")
+    sha = run_git(repository, "rev-parse", "HEAD")
+    monkeypatch.setenv("GIT_DIR", str(other / ".git"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(other / ".git" / "index"))
+    found = git.look(repository / "deploy")
+    assert found is not None
+    assert (found.revision, found.dirty) == (f"main@sha1:{sha}", False)
+
+
 def test_outside_git_nothing_is_guessed(tmp_path: Path) -> None:
     session = Recording()
     shown = CliRunner().invoke(cli, ["push", str(tmp_path), "r.example.com/shop:v1"], obj=session)
