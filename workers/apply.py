@@ -24,7 +24,7 @@ from fleetbeat.errors import Rejected
 from fleetbeat.model import ApiSet, Health, Manifest, ObjectId
 from workers import memory, tally
 from workers.target import Target, target
-from workers.task import Next, Outcome, Wait, Work, failed
+from workers.task import Next, Outcome, Wait, Work, failed, start_over
 
 SETTLED = ("Healthy", "Suspended")
 
@@ -33,7 +33,7 @@ def apply(work: Work) -> Outcome:
     shared, record, turn = work.parts, work.record, work.turn
     plan_text, rendered = shared.blobs.get(record["plan"]), shared.blobs.get(record["rendered"])
     if plan_text is None or rendered is None:
-        return Next("pull", {"stages": ""})
+        return start_over()
     number = stage_of(turn.step)
     plan, manifests = Plan.from_json(plan_text), manifests_from_json(rendered)
     stage = plan.stages[number]

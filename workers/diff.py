@@ -9,14 +9,14 @@ from fleetbeat.engine.planning import make_plan
 from workers import memory
 from workers.owners import owner_name
 from workers.target import target
-from workers.task import Next, Work
+from workers.task import Next, Work, start_over
 
 
 def diff(work: Work) -> Next:
     shared, record = work.parts, work.record
     rendered = shared.blobs.get(record["rendered"])
     if rendered is None:
-        return Next("pull")
+        return start_over()
     where = target(shared, work.turn.app, run=work.turn.run, digest=record["digest"])
     parent = applyset.read(where.cluster, shared.settings.namespace, work.turn.app)
     state = shared.runs.look(work.turn.app).state

@@ -26,6 +26,9 @@ from workers.target import Target, connected
 
 log = logging.getLogger(__name__)
 
+#: What a look that failed covers up in the state, and the next good one brings back.
+_CALM = ("sync", "message", "reason")
+
 
 def reconcile(celery: Celery, app: str) -> str:
     """Look, and begin a run or go on with one. The returned words are what Flower shows."""
@@ -54,11 +57,11 @@ class Fault(FleetbeatError):
 def _reconcile(celery: Celery, shared: Parts, app: str) -> str:
     entry = shared.catalogs.application(app)
     look = shared.runs.look(app)
+    if look.run:  # even one whose application has left the catalog: it has to end
+        return _go_on(celery, shared, app, look)
     if entry is None:
         return "not in the catalog"
     application, cluster, spec = entry
-    if look.run:
-        return _go_on(celery, shared, app, look)
 
     request = look.request.get("id", "")
     revision = memory.resolve(shared, application.source, fresh=bool(request))
@@ -69,7 +72,8 @@ def _reconcile(celery: Celery, shared: Parts, app: str) -> str:
         log.info("%s: moved: %s", app, ", ".join(str(key) for key in sorted(moved_ids)[:5]))
     if why is None:
         if look.state.get("trouble"):
-            shared.runs.remember(app, {"trouble": "", "message": look.state.get("calm", ""), "failures": 0})
+            calm = {word: look.state.get(f"calm_{word}", "") for word in _CALM}
+            shared.runs.remember(app, {**calm, "trouble": "", "failures": 0})
         return "nothing to do"
     return _begin(celery, shared, app, look, why, spec, revision)
 
@@ -100,17 +104,8 @@ def _begin(celery: Celery, shared: Parts, app: str, look: Look, why: str, spec: 
 
 
 def _go_on(celery: Celery, shared: Parts, app: str, look: Look) -> str:
-    """A run is under way: end its wait for a newer digest, ring its step again if it got lost, or leave it alone."""
-    entry = shared.catalogs.application(app)
-    newer = ""
-    if entry is not None and look.run.get("state") == "waiting":
-        fresh = bool(look.request)
-        try:
-            digest = memory.resolve(shared, entry[0].source, fresh=fresh).digest
-        except FleetbeatError as error:
-            log.info("%s: while waiting: %s", app, error)
-        else:
-            newer = digest if digest != look.run.get("digest") else ""
+    """A run is under way: end its wait for what is newer, ring its step again if it got lost, or leave it alone."""
+    newer = _newer(shared, app, look) if look.run.get("state") == "waiting" else ""
     if newer:
         shared.runs.note(app, look.run["run"], {"next": newer})
     found = shared.runs.resume(app, now=bool(newer))
@@ -120,6 +115,19 @@ def _go_on(celery: Celery, shared: Parts, app: str, look: Look) -> str:
     stages = look.run.get("stages")
     chain.publish(celery, app, run, step, fence, int(stages) if stages else None)
     return f"run {run} goes on with {step}"
+
+
+def _newer(shared: Parts, app: str, look: Look) -> str:
+    """What a run that waits is superseded by: another digest, or another catalog entry; "" = it is still wanted."""
+    try:
+        entry = shared.catalogs.application(app)
+        if entry is None or entry[2] != look.run.get("spec"):
+            return "a changed catalog"
+        digest = memory.resolve(shared, entry[0].source, fresh=bool(look.request)).digest
+    except FleetbeatError as error:
+        log.info("%s: while waiting: %s", app, error)
+        return ""
+    return digest if digest != look.run.get("digest") else ""
 
 
 def _moved(shared: Parts, where: Target, look: Look) -> set[ObjectId]:
@@ -165,7 +173,8 @@ def _trouble(shared: Parts, app: str, error: FleetbeatError) -> str:
         failures = int(state.get("failures") or 0) + 1
         fields: dict[str, Any] = {"failures": failures, "reason": error.reason, "message": str(error)}
         if not state.get("trouble"):
-            fields |= {"trouble": error.reason, "calm": state.get("message", ""), "sync": "Unknown"}
+            fields |= {f"calm_{word}": state.get(word, "") for word in _CALM}
+            fields |= {"trouble": error.reason, "sync": "Unknown"}
         shared.runs.remember(app, fields)
         entry = shared.catalogs.application(app)
         if entry is not None:

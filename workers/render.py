@@ -8,7 +8,7 @@ from fleetbeat.decisions.bundles import unpack
 from fleetbeat.decisions.manifests import read, resolve
 from fleetbeat.engine.plan import manifests_to_json
 from workers.target import target
-from workers.task import Next, Work
+from workers.task import Next, Work, start_over
 
 #: Kept with the run; a bundle with more skipped files than this is told enough.
 MAX_WARNINGS = 20
@@ -18,7 +18,7 @@ def render(work: Work) -> Next:
     shared, record = work.parts, work.record
     layer = shared.blobs.get(record["layer"])
     if layer is None:
-        return Next("pull")
+        return start_over()
     limits = shared.settings.bundles
     files = unpack(layer, max_unpacked=limits.max_unpacked, max_entries=limits.max_entries)
     where = target(shared, work.turn.app, run=work.turn.run, digest=record["digest"])

@@ -141,7 +141,7 @@ def _state(
         fields["handled"] = record["request"]
     if end.phase == "Superseded":
         return fields
-    fields["sync"] = sync_status(results, end.phase)
+    fields["sync"] = sync_status(results, compared=bool(record.get("plan")))
     if end.phase == "Succeeded":
         fields |= {
             "digest": revision.digest,

@@ -116,6 +116,11 @@ def _guarded(work: Work, step: Callable[[Work], Outcome]) -> Outcome:
         return _failed("InternalError", f"{turn.step}: {type(error).__name__} (details in the worker's log)", "time")
 
 
+def start_over() -> Next:
+    """A blob has expired or was lost: pull again. What an earlier plan has got to counts no more."""
+    return Next("pull", {"stages": "", "stage": "", "written": "", "pending": "", "looks": 0})
+
+
 def failed(error: FleetbeatError) -> Next:
     """The run ends with this error."""
     wanted = error.retry_after if isinstance(error, Transient) else None
@@ -138,7 +143,7 @@ def _advance(task: Task[Any, Any], shared: Parts, turn: Turn, outcome: Next | Wa
     if not shared.runs.advance(turn, outcome.step, fields):
         raise LostLock("taken over while working")
     count = fields.get("stages", turn.record.get("stages"))
-    stages = None if count is None else int(count)
+    stages = int(count) if count else None
     tail = links(task.app, turn.app, turn.run, outcome.step, turn.fence, stages)
     # Celery publishes the last element next; the list is what its own chains carry (task.request.chain).
     setattr(task.request, "chain", [dict(link) for link in reversed(tail)])  # noqa: B010 - typed as a string

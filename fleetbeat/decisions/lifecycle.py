@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from fleetbeat.decisions.schedule import backoff
 from fleetbeat.errors import Permanent
 from fleetbeat.model import HealthStatus, ObjectResult, Outcome, Phase, Retry, Revision, SyncStatus
 
@@ -100,13 +101,7 @@ def next_look(what: Cure, failures: int, retry: Retry, retry_after: float = 0.0)
     """
     if what != "time" or failures > retry.limit:
         return None
-    return max(retry_after, delay(max(failures - 1, 0), retry))
-
-
-def delay(attempt: int, retry: Retry) -> float:
-    """Seconds before attempt ``attempt`` + 1, counted from 0: grows up to the cap and never overflows (case f2)."""
-    exponent = min(attempt, 64)
-    return float(min(retry.duration * retry.factor**exponent, retry.max_duration))
+    return max(retry_after, backoff(max(failures - 1, 0), retry))
 
 
 def health_pause(looks: int, first: float, longest: float) -> float:
@@ -114,12 +109,14 @@ def health_pause(looks: int, first: float, longest: float) -> float:
     return float(min(first * 1.6 ** min(looks, 32), longest))
 
 
-def sync_status(results: Iterable[ObjectResult], phase: Phase) -> SyncStatus:
-    """Synced when everything wanted is live as wanted. Kept and skipped objects differ from the bundle."""
-    if phase not in ("Succeeded", "Running"):
-        return "OutOfSync"
-    differs = any(r.outcome in ("failed", "kept") or (r.outcome == "skipped" and r.reason) for r in results)
-    return "OutOfSync" if differs else "Synced"
+def sync_status(results: Iterable[ObjectResult], *, compared: bool) -> SyncStatus:
+    """Synced when everything wanted is live as wanted, healthy or not. Kept and skipped objects differ.
+
+    ``compared`` False: the run ended before it knew what is wanted, or how that differs.
+    """
+    if not compared:
+        return "Unknown"
+    return "OutOfSync" if any(r.outcome in ("failed", "kept", "skipped") for r in results) else "Synced"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,165 @@
+"""The life of a run as tables: what follows what, what starts a run, what its end means."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fleetbeat.decisions import lifecycle
+from fleetbeat.errors import ClusterUnavailable, ManifestError, NotYet, Refused, Unauthorized
+from fleetbeat.model import ObjectId, ObjectResult, Retry, Revision
+
+WEB = ObjectId("", "ConfigMap", "shop", "web")
+SYNCED = {"attempted": "sha256:a", "spec": "s1", "phase": "Succeeded"}
+
+
+@pytest.mark.parametrize(
+    ("step", "stages", "following"),
+    [
+        ("pull", 0, "render"),
+        ("render", 0, "diff"),
+        ("diff", 0, "report"),
+        ("diff", 2, "apply:0"),
+        ("apply:0", 2, "apply:1"),
+        ("apply:1", 2, "report"),
+        ("apply:9", 11, "apply:10"),
+    ],
+)
+def test_what_follows_a_step(step: str, stages: int, following: str) -> None:
+    assert lifecycle.after(step, stages) == following
+
+
+@pytest.mark.parametrize(
+    ("step", "stages", "steps"),
+    [
+        ("pull", None, ["pull", "render", "diff", "apply:0", "report"]),
+        ("diff", 0, ["diff", "report"]),
+        ("apply:1", 3, ["apply:1", "apply:2", "report"]),
+        ("report", 3, ["report"]),
+    ],
+)
+def test_the_chain_is_what_remains(step: str, stages: int | None, steps: list[str]) -> None:
+    assert lifecycle.remaining(step, stages) == steps
+
+
+@pytest.mark.parametrize(
+    ("state", "change", "trigger"),
+    [
+        pytest.param(SYNCED, {}, None, id="all as it was left"),
+        pytest.param({}, {}, "First", id="never synced, or Redis was flushed"),
+        pytest.param(SYNCED, {"digest": "sha256:b"}, "Revision", id="a newer digest"),
+        pytest.param(SYNCED, {"spec": "s2"}, "Spec", id="a changed catalog entry"),
+        pytest.param(SYNCED, {"drifted": True}, "Drift", id="drift"),
+        pytest.param({**SYNCED, "phase": "Failed"}, {}, "Retry", id="the last run failed"),
+        pytest.param({**SYNCED, "phase": "Failed"}, {"digest": "sha256:b"}, "Revision", id="f5: failed, then fixed"),
+        pytest.param(SYNCED, {"requested": True, "digest": "sha256:b"}, "Request", id="asked for, whatever else"),
+    ],
+)
+def test_what_starts_a_run(state: dict[str, str], change: dict[str, Any], trigger: str | None) -> None:
+    """Field case f5 among them: a new digest goes before retrying the old one."""
+    now = {"requested": False, "spec": "s1", "digest": "sha256:a", "drifted": False, **change}
+    assert lifecycle.wants_run(state=state, **now) == trigger
+
+
+@pytest.mark.parametrize(
+    ("error", "cure"),
+    [
+        (ClusterUnavailable("down"), "time"),
+        (NotYet("soon"), "time"),
+        (Unauthorized("no right"), "time"),
+        (ManifestError(["broken"]), "change"),
+        (Refused("theirs"), "change"),
+    ],
+)
+def test_what_may_mend_an_error(error: Exception, cure: str) -> None:
+    assert lifecycle.cure(error) == cure
+
+
+@pytest.mark.parametrize(
+    ("what", "failures", "retry_after", "seconds"),
+    [
+        ("", 0, 0.0, None),
+        ("change", 1, 0.0, None),
+        ("time", 1, 0.0, 5.0),
+        ("time", 2, 0.0, 10.0),
+        ("time", 5, 0.0, 80.0),
+        ("time", 6, 0.0, None),  # past the limit: at the regular slot
+        ("time", 1, 30.0, 30.0),  # the other side asked for more
+        ("time", 3, 2.0, 20.0),
+    ],
+)
+def test_when_a_failed_application_is_looked_at_again(
+    what: lifecycle.Cure, failures: int, retry_after: float, seconds: float | None
+) -> None:
+    """Field case f1: a passing reason is retried with growing delays, unattended."""
+    assert lifecycle.next_look(what, failures, Retry(), retry_after) == seconds
+
+
+def test_pauses_between_health_looks_grow_to_a_limit() -> None:
+    pauses = [lifecycle.health_pause(looks, 0.25, 10.0) for looks in range(1000)]
+    assert pauses[0] == 0.25
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == 10.0
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "compared", "status"),
+    [
+        (["created", "configured", "unchanged", "pruned"], True, "Synced"),
+        ([], True, "Synced"),
+        (["unchanged", "kept"], True, "OutOfSync"),
+        (["unchanged", "skipped"], True, "OutOfSync"),
+        (["failed"], True, "OutOfSync"),
+        ([], False, "Unknown"),
+    ],
+)
+def test_sync_status(outcomes: list[Any], compared: bool, status: str) -> None:
+    assert lifecycle.sync_status([ObjectResult(WEB, word) for word in outcomes], compared=compared) == status
+
+
+def test_an_ending_in_words() -> None:
+    results = [ObjectResult(WEB, "created"), ObjectResult(WEB, "unchanged"), ObjectResult(WEB, "created")]
+    assert lifecycle.ending(results) == lifecycle.Ending("Succeeded", "2 created, 1 unchanged")
+    assert lifecycle.ending([]) == lifecycle.Ending("Succeeded", "no objects")
+    failing = [ObjectResult(WEB, "failed", "first"), ObjectResult(WEB, "failed", "second")]
+    assert lifecycle.ending(failing) == lifecycle.Ending("Failed", "first (and 1 more)", "ObjectsFailed")
+    assert lifecycle.ending([], "ManifestError", "broken") == lifecycle.Ending("Failed", "broken", "ManifestError")
+
+
+def entry(
+    phase: str = "Failed", message: str = "broken", digest: str = "sha256:a", request: str = ""
+) -> dict[str, Any]:
+    return lifecycle.history_entry(
+        run={"run": "r1", "trigger": "Retry", "request": request, "created": "1000"},
+        revision=Revision(digest),
+        end=lifecycle.Ending(phase, message, "ManifestError"),  # type: ignore[arg-type]
+        results=[ObjectResult(WEB, "unchanged"), ObjectResult(WEB, "failed", "broken")],
+        finished=2000,
+        durations={"pull": 0.1},
+        health="Healthy",
+    )
+
+
+def test_history_leaves_out_what_did_not_change() -> None:
+    written = entry()
+    assert written["counts"] == {"unchanged": 1, "failed": 1}
+    assert [result["outcome"] for result in written["results"]] == ["failed"]
+
+
+@pytest.mark.parametrize(
+    ("newest", "this", "same"),
+    [
+        (None, entry(), False),
+        (entry(), entry(), True),
+        (entry(message="other"), entry(), False),
+        (entry(digest="sha256:b"), entry(), False),
+        (entry(phase="Succeeded"), entry(phase="Succeeded"), False),
+        (entry(), entry(request="asked"), False),  # somebody waits for this one's answer
+    ],
+)
+def test_the_same_failure_again_is_counted_not_repeated(
+    newest: dict[str, Any] | None, this: dict[str, Any], same: bool
+) -> None:
+    """Field case f3: history is not flooded."""
+    assert lifecycle.repeats(newest, this) is same
