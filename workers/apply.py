@@ -16,6 +16,7 @@ from fleetbeat.clients import applyset
 from fleetbeat.decisions.inventory import group_kinds, namespaces
 from fleetbeat.decisions.lifecycle import after, health_pause, stage_of
 from fleetbeat.decisions.manifests import RawManifest, bundle_kinds
+from fleetbeat.engine.kinds import api_set_for
 from fleetbeat.engine.plan import Plan, StagePlan, manifests_from_json
 from fleetbeat.engine.remove import remove_tier
 from fleetbeat.engine.settle import judge, read
@@ -65,7 +66,8 @@ class _Stage:
         self.manifests = manifests
         self.number = number
         self.begun = begun
-        self.apis = _with_bundle(where.cluster.api_set(), manifests)
+        kinds = {(key.group, key.kind) for tier in stage.tiers for key in tier}
+        self.apis = _with_bundle(api_set_for(where.cluster, kinds), manifests)
 
     def write(self) -> Outcome:
         """Take the cluster's side of the lock, then write everything of the stage."""

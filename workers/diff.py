@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from fleetbeat.clients import applyset
 from fleetbeat.decisions.lifecycle import after
+from fleetbeat.engine.kinds import api_set_for
+from fleetbeat.engine.owners import owner_name
 from fleetbeat.engine.plan import manifests_from_json
 from fleetbeat.engine.planning import make_plan
 from workers import memory
-from workers.owners import owner_name
 from workers.target import target
 from workers.task import Next, Work, start_over
 
@@ -20,11 +21,12 @@ def diff(work: Work) -> Next:
     where = target(shared, work.turn.app, run=work.turn.run, digest=record["digest"])
     parent = applyset.read(where.cluster, shared.settings.namespace, work.turn.app)
     state = shared.runs.look(work.turn.app).state
+    manifests = manifests_from_json(rendered)
     plan, _ = make_plan(
         where.cluster,
-        where.cluster.api_set(),
+        api_set_for(where.cluster, {(m.id.group, m.id.kind) for m in manifests}),
         where.application,
-        manifests_from_json(rendered),
+        manifests,
         applyset=where.applyset,
         owned_kinds=parent.group_kinds if parent else (),
         known=memory.load_known(shared, state.get("inventory", "")) or {},

@@ -15,6 +15,7 @@ from fleetbeat.decisions.changes import moved
 from fleetbeat.decisions.health import worst
 from fleetbeat.decisions.inventory import group_kinds
 from fleetbeat.decisions.lifecycle import cure, first_step, next_look, wants_run
+from fleetbeat.engine.kinds import api_set_for
 from fleetbeat.engine.observe import observe
 from fleetbeat.engine.plan import Known
 from fleetbeat.engine.settle import judge, read
@@ -135,7 +136,7 @@ def _moved(shared: Parts, where: Target, look: Look) -> set[ObjectId]:
     known = memory.load_known(shared, look.state.get("inventory", ""))
     if known is None:
         return {ObjectId("", "everything", "", "(what was applied is not remembered)")}
-    apis = where.cluster.api_set()
+    apis = api_set_for(where.cluster, {(key.group, key.kind) for key in known})
     live = observe(where.cluster, apis, where.applyset, group_kinds(known), shared.pool)
     changed: set[ObjectId] = set()
     restless: list[ObjectId] = []

@@ -5,11 +5,12 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 from fleetbeat.clients import applyset
-from fleetbeat.decisions import manifests
-from fleetbeat.decisions.bundles import unpack
 from fleetbeat.decisions.inventory import applyset_id, parent_name
+from fleetbeat.engine.kinds import api_set_for
+from fleetbeat.engine.owners import owner_name
 from fleetbeat.engine.planning import make_plan
 from fleetbeat.engine.preview import Preview, previews
+from fleetbeat.engine.rendering import render
 from fleetbeat.model import Application, ObjectId
 from fleetbeat.ports import ClusterPort, SourcePort
 from fleetbeat.settings import Settings
@@ -26,21 +27,21 @@ def preview(
     revision = source.resolve(application.source)
     pulled = source.pull(application.source, revision)
     limits = settings.bundles
-    files = unpack(pulled.layer, max_unpacked=limits.max_unpacked, max_entries=limits.max_entries)
-    found = manifests.read(files, path=application.source.path)
-    apis = cluster.api_set()
-    wanted = manifests.resolve(found.documents, apis=apis, namespace=application.destination.namespace).manifests
+    wanted = render(
+        pulled.layer, application, cluster, max_unpacked=limits.max_unpacked, max_entries=limits.max_entries
+    ).manifests
     parent = applyset.read(cluster, settings.namespace, application.name)
     with ThreadPoolExecutor(settings.steps.parallel) as pool:
         plan, comparison = make_plan(
             cluster,
-            apis,
+            api_set_for(cluster, {(m.id.group, m.id.kind) for m in wanted}),
             application,
             wanted,
             applyset=applyset_id(parent_name(application.name), settings.namespace),
             owned_kinds=parent.group_kinds if parent else (),
             known={},
             pool=pool,
+            owner_name=owner_name(cluster, settings.namespace),
         )
     gone = {}
     for removal in plan.removals:
