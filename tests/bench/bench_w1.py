@@ -67,8 +67,8 @@ def run() -> dict[str, float]:
     result |= {"object requests": object_requests / APPS, "beside": beside / APPS}
     shares = ", ".join(f"{name} {value:.2f}" for name, value in spent.items() if name != "others")
     print(
-        f"  {times[-1]:.2f} s (first object {times[0]:.2f}, app p50 {result['app p50']:.2f}, p95 {result['app p95']:.2f}, "
-        f"all Synced and Healthy {healthy:.2f})\n"
+        f"  {times[-1]:.2f} s (first object {times[0]:.2f}, app p50 {result['app p50']:.2f}, "
+        f"p95 {result['app p95']:.2f}, all Synced and Healthy {healthy:.2f})\n"
         f"    requests per application: {result['object requests']:.2f} to objects, {result['beside']:.2f} beside; "
         f"Redis commands {result['redis commands']:.0f}\n"
         f"    CPU s: {shares}\n"

@@ -1,4 +1,4 @@
-"""What a benchmark reads off the machine: processor time, memory, API requests, Redis commands, and who else is busy."""
+"""What a benchmark reads off the machine: processor time, memory, API requests, Redis commands, others at work."""
 
 from __future__ import annotations
 

@@ -29,7 +29,6 @@ from fleetbeat.clients.broker import make_app
 from fleetbeat.clients.runs import Runs
 from fleetbeat.clients.store import Store
 from fleetbeat.local.cluster import Cluster
-from fleetbeat.local.process import Process
 from fleetbeat.local.redis import RedisServer
 from fleetbeat.local.registry import Registry
 from fleetbeat.settings import load
