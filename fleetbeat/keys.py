@@ -36,7 +36,7 @@ def lock(app: str) -> str:
 
 
 def state(app: str) -> str:
-    """hash: what is known of the application between runs (clients/runs.py). Writer: workers. Kept like DUE."""
+    """hash: what is known of the application between runs (clients/runs.py). Writer: workers. A week after the application left."""
     return f"{PREFIX}state:{app}"
 
 
@@ -51,7 +51,7 @@ def results(run_id: str) -> str:
 
 
 def history(app: str) -> str:
-    """list, newest first, of JSON run summaries, cut to ``settings.history``. Writer: workers. Kept like DUE."""
+    """list, newest first, of JSON run summaries, cut to ``settings.history``. Writer: workers. A week after the application left."""
     return f"{PREFIX}history:{app}"
 
 

@@ -53,7 +53,7 @@ class DueScheduler(celery.beat.Scheduler):
         store = Store.open(settings)
         self._settings = settings.beat
         self._due = DueSet(store, settings.beat)
-        self._catalog = CatalogWatch(Path(settings.catalog), Catalogs(store), self._due)
+        self._catalog = CatalogWatch(Path(settings.catalog), Catalogs(store), self._due, settings.beat.start_rate)
         self._id = f"{socket.gethostname()}:{os.getpid()}"
         self._next_look = self._next_heartbeat = time.monotonic()
         self._failures = 0

@@ -15,7 +15,7 @@ from fleetbeat import catalog
 from fleetbeat.clients.catalogs import Catalogs
 from fleetbeat.clients.due import DueSet
 from fleetbeat.errors import CatalogError, ConfigurationError
-from fleetbeat.model import iter_problems
+from fleetbeat.model import Catalog, iter_problems
 
 logger = logging.getLogger("fleetbeat.beat")
 
@@ -24,7 +24,9 @@ Fingerprint = tuple[tuple[str, int, int, int], ...]
 
 
 class CatalogWatch:
-    def __init__(self, directory: Path, catalogs: Catalogs, due: DueSet) -> None:
+    def __init__(self, directory: Path, catalogs: Catalogs, due: DueSet, rate: float) -> None:
+        """``rate``: applications per second that are rung because their entries changed."""
+        self._rate = rate
         self._directory = directory
         self._catalogs = catalogs
         self._due = due
@@ -71,6 +73,7 @@ class CatalogWatch:
         else:  # another beat's, or Redis went back in time
             replace = status.published <= self._published
         if replace:
+            first = not status.digest
             changed = self._catalogs.publish(loaded.documents, loaded.digest)
             self._unpublished = False
             self._published = self._catalogs.status().published
@@ -78,6 +81,8 @@ class CatalogWatch:
                 self._untold = True  # publishing has cleared the error of what is on disk now
             if changed:
                 logger.info("catalog: %d entries in force", len(loaded.documents))
+            if not first:
+                self._ring(_touched(loaded.catalog, changed))
         elif status.digest != self._catalogs.digest(loaded.digest):
             return  # the newer catalog's applications are for the beat that knows them
         periods = {name: application.sync.interval for name, application in loaded.catalog.applications.items()}
@@ -85,11 +90,30 @@ class CatalogWatch:
         if registered.added or registered.removed:
             logger.info("due set: %d applications added, %d removed", registered.added, registered.removed)
 
+    def _ring(self, names: list[str]) -> None:
+        """Somebody has edited these and waits: look at them now, spread like new ones."""
+        for number, name in enumerate(names):
+            self._due.ring(name, self._published + int(number * 1000 / self._rate))
+
+
+def _touched(loaded: Catalog, changed: frozenset[str]) -> list[str]:
+    """Applications whose own entry, or whose cluster's, is among the changed ones."""
+    return [
+        name
+        for name, application in loaded.applications.items()
+        if not changed.isdisjoint((f"Application/{name}", f"Cluster/{application.destination.cluster}"))
+    ]
+
 
 def _fingerprint(directory: Path) -> Fingerprint:
     """Cheap to take, and different after any change of a file; links are followed, as Kubernetes mounts use them."""
     files = []
-    for folder, folders, names in os.walk(directory):
+    real: set[str] = set()
+    for folder, folders, names in os.walk(directory, followlinks=True):
+        if os.path.realpath(folder) in real:  # a link to a folder above
+            folders.clear()
+            continue
+        real.add(os.path.realpath(folder))
         folders[:] = [name for name in folders if not name.startswith(".")]
         for name in names:
             path = Path(folder, name)

@@ -6,7 +6,7 @@ keeps what it parsed for as long as the sealed bytes stay the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
@@ -20,6 +20,7 @@ from fleetbeat.model import Application, Cluster
 
 _APPLICATION = "Application/"
 _CLUSTER = "Cluster/"
+_FORGET_AFTER = 7 * 86_400_000  # ms
 
 T = TypeVar("T")
 
@@ -55,10 +56,10 @@ class Catalogs:
         """False only while Redis holds exactly this catalog, whole: a flush is noticed here."""
         return self.status().digest != self.digest(content_digest)
 
-    def publish(self, documents: Mapping[str, Mapping[str, Any]], content_digest: str) -> bool:
+    def publish(self, documents: Mapping[str, Mapping[str, Any]], content_digest: str) -> frozenset[str]:
         """Put these documents (``Application/<name>`` | ``Cluster/<name>`` → document) in force, all in one step.
 
-        Only what differs is written. True when anything did.
+        Only what differs is written; returns those entries, new and vanished ones among them.
         """
         with errors():
             stored = cast("dict[bytes, bytes]", self._store.redis.hgetall(keys.CATALOG))
@@ -74,7 +75,17 @@ class Catalogs:
             [keys.CATALOG, keys.CATALOG_STATUS],
             [self.digest(content_digest), len(documents), len(changed) // 2, *changed, *gone],
         )
-        return bool(changed or gone)
+        self._forget(entry.removeprefix(_APPLICATION) for entry in gone if entry.startswith(_APPLICATION))
+        return frozenset([*(str(entry) for entry in changed[::2]), *gone])
+
+    def _forget(self, applications: Iterable[str]) -> None:
+        """What is known of an application that left goes a week later; one that comes back keeps it (run_finish.lua)."""
+        with errors():
+            pipe = self._store.redis.pipeline(transaction=False)
+            for name in applications:
+                for key in (keys.state(name), keys.history(name), keys.request(name)):
+                    pipe.pexpire(key, _FORGET_AFTER)
+            pipe.execute()
 
     def publish_error(self, text: str) -> None:
         """The catalog on disk is broken: say so. The last good one stays in force."""

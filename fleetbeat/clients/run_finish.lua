@@ -21,6 +21,9 @@ else
   redis.call('LTRIM', KEYS[6], 0, ARGV[7] - 1)
 end
 redis.call('HSET', KEYS[5], 'last_run', ARGV[2])
+for _, key in ipairs({KEYS[5], KEYS[6]}) do
+  redis.call('PERSIST', key) -- an application that left the catalog and came back
+end
 for i = 9, #ARGV, 2 do
   redis.call('HSET', KEYS[5], ARGV[i], ARGV[i + 1])
 end

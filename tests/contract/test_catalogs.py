@@ -248,3 +248,16 @@ def test_foreign_errors_stop_here() -> None:
         with pytest.raises(StoreUnavailable) as caught:
             call()
         assert "hunter2" not in str(caught.value)
+
+
+def test_what_is_known_of_an_application_that_left_goes_a_week_later(catalogs, store) -> None:
+    """Field case j8: no key stays for ever without an owner."""
+    catalogs.publish(documents("shop", "blog"), "d1")
+    for name in ("shop", "blog"):
+        store.redis.hset(keys.state(name), "sync", "Synced")
+        store.redis.lpush(keys.history(name), "{}")
+    catalogs.publish(documents("blog"), "d2")
+    for key in (keys.state("shop"), keys.history("shop")):
+        assert 0 < store.redis.ttl(key) <= 7 * 86_400
+    for key in (keys.state("blog"), keys.history("blog")):
+        assert store.redis.ttl(key) == -1

@@ -50,7 +50,7 @@ def catalogs(store: Store) -> Catalogs:
 @pytest.fixture
 def watch(store: Store, tmp_path: Path) -> Callable[[str], CatalogWatch]:
     """A beat's watch on ``tmp_path/<name>``."""
-    return lambda name: CatalogWatch(tmp_path / name, Catalogs(store), DueSet(store, Beat()))
+    return lambda name: CatalogWatch(tmp_path / name, Catalogs(store), DueSet(store, Beat()), 100.0)
 
 
 def test_a_changed_added_or_removed_file_is_in_force_at_the_next_look(watch, catalogs, tmp_path) -> None:
