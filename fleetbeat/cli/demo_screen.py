@@ -8,13 +8,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.text import Text
 
+from fleetbeat.cli.demo_picture import save
 from fleetbeat.cli.results import why_of
 from fleetbeat.client import Outcome, Progress
 from fleetbeat.model import ObjectResult
 
-_WIDTH = 110
+_WIDTH = 100
 _STYLES = {
     "created": "green",
     "configured": "cyan",
@@ -55,10 +57,11 @@ class Screen:
         self.console.print()
         self.console.print(Text(f"{self._number}  {title}", style="bold"))
         for line in explanation:
-            self.console.print(Text(f"   {line}", style="dim"))
+            self.line(line, "dim")
 
     def line(self, text: str, style: str = "") -> None:
-        self.console.print(Text(f"   {text}", style=style))
+        """Below a step's title; a long one goes on where it began."""
+        self.console.print(Padding(Text(text, style=style), (0, 0, 0, 3), expand=False))
 
     def good(self, text: str) -> None:
         """A fact that was checked."""
@@ -73,7 +76,7 @@ class Screen:
         """Tells what was started, and how long it took."""
         begin = time.monotonic()
         yield
-        self.line(f"{what:<62}{time.monotonic() - begin:5.1f} s")
+        self.line(f"{what:<60}{time.monotonic() - begin:5.1f} s")
 
     def event(self, event: Progress | Outcome) -> None:
         """One piece of news of the sync that is being followed."""
@@ -96,9 +99,10 @@ class Screen:
         if (run, result.wave) != self._told:
             self._told = (run, result.wave)
             self.line(f"wave {result.wave}", "bold")
-        text = Text.assemble("     ", (f"{result.outcome:<11}", _STYLES.get(result.outcome, "")), f"{result.id!s:<46}")
+        text = Text.assemble("     ", (f"{result.outcome:<11}", _STYLES.get(result.outcome, "")), str(result.id))
         why = why_of(result) if result.outcome != "created" else ""
-        text.append(f" {why}", "yellow" if result.managers else "dim")
+        if why:
+            text.append(f"   {why}", "yellow" if result.managers else "dim")
         self.console.print(text)
 
     def _ended(self, outcome: Outcome) -> None:
@@ -108,11 +112,9 @@ class Screen:
         text = Text.assemble("   ", (outcome.phase, "bold green" if went_well else "bold red"))
         text.append(f", {outcome.health}: {said}")
         if entry:
-            took = (entry["finished"] - entry["started"]) / 1000
-            steps = ", ".join(f"{step} {seconds:.2f}" for step, seconds in entry.get("durations", {}).items())
-            text.append(f"   {took:.1f} s, work: {steps}", "dim")
+            text.append(f"   {(entry['finished'] - entry['started']) / 1000:.1f} s", "dim")
         self.console.print(text)
 
     def save(self, path: Path) -> None:
         """Everything shown so far as an SVG picture."""
-        path.write_text(self.console.export_svg(title="fleetbeat demo"))
+        save(self.console, path)
