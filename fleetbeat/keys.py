@@ -1,6 +1,6 @@
-"""Every Redis key of Fleetbeat: type, who writes it, when it goes. Everything here is rebuildable (docs/architecture.md).
+"""Every Redis key of Fleetbeat: type, who writes it, when it goes. All of it is rebuildable (docs/architecture.md).
 
-Celery's own keys (queues, ``unacked*``, ``_kombu*``, events) carry the same prefix through kombu's ``global_keyprefix``.
+Celery's own keys (queues, ``unacked*``, ``_kombu*``, events) get the same prefix by kombu's ``global_keyprefix``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ BELL = PREFIX + "bell"
 #: hash "Application/<name>" | "Cluster/<name>" → sealed JSON of the catalog document. Writer: the catalog publisher.
 CATALOG = PREFIX + "catalog"
 #: hash: at (ms, when the catalog was last published or found broken), error (what was wrong with it), digest (keyed, of
-#: what is in force), entries and published (how many, since when in ms), periods (digest of PERIODS). Writer: beat. Kept.
+#: what is in force), entries and published (how many, since when), periods (digest of PERIODS). Writer: beat. Kept.
 CATALOG_STATUS = PREFIX + "catalog:status"
 #: integer, source of every fence. Kept; after a flush it is raised above the cluster's own record (workers/apply.py).
 FENCE = PREFIX + "fence"
@@ -36,7 +36,8 @@ def lock(app: str) -> str:
 
 
 def state(app: str) -> str:
-    """hash: what is known of the application between runs (clients/runs.py). Writer: workers. A week after the application left."""
+    """hash: what is known of the application between runs (clients/runs.py). Writer: workers. Goes a week after the
+    application left the catalog."""
     return f"{PREFIX}state:{app}"
 
 
@@ -51,12 +52,12 @@ def results(run_id: str) -> str:
 
 
 def history(app: str) -> str:
-    """list, newest first, of JSON run summaries, cut to ``settings.history``. Writer: workers. A week after the application left."""
+    """list, newest first, of JSON run summaries, cut to ``settings.history``. Writer: workers. Goes like the state."""
     return f"{PREFIX}history:{app}"
 
 
 def blob(digest: str) -> str:
-    """string: sealed, compressed content whose plain sha256 is ``digest``. TTL ``settings.blobs.ttl``, renewed on use."""
+    """string: sealed, compressed content whose plain sha256 is ``digest``. TTL ``settings.blobs.ttl`` since its use."""
     return f"{PREFIX}blob:{digest.removeprefix('sha256:')}"
 
 

@@ -79,7 +79,7 @@ class Catalogs:
         return frozenset([*(str(entry) for entry in changed[::2]), *gone])
 
     def _forget(self, applications: Iterable[str]) -> None:
-        """What is known of an application that left goes a week later; one that comes back keeps it (run_finish.lua)."""
+        """What is known of an application that left goes a week later; one that comes back keeps it."""
         with errors():
             pipe = self._store.redis.pipeline(transaction=False)
             for name in applications:
