@@ -12,6 +12,7 @@ from fleetbeat.clients.due import DueSet
 from fleetbeat.clients.oci import OciSource
 from fleetbeat.clients.runs import Runs
 from fleetbeat.clients.store import Store
+from fleetbeat.engine.parallel import Requests
 from fleetbeat.settings import Settings, load
 
 
@@ -24,7 +25,7 @@ class Parts:
     catalogs: Catalogs
     due: DueSet
     source: OciSource
-    pool: ThreadPoolExecutor  #: requests of one step; shared, so that a process has a bounded number in flight
+    pool: Requests
 
 
 @functools.cache
@@ -40,5 +41,7 @@ def parts() -> Parts:
         catalogs=Catalogs(store),
         due=DueSet(store, settings.beat),
         source=OciSource(settings.http, settings.bundles),
-        pool=ThreadPoolExecutor(settings.steps.parallel * 2, thread_name_prefix="requests"),
+        pool=Requests(
+            ThreadPoolExecutor(settings.steps.parallel * 2, thread_name_prefix="requests"), settings.steps.parallel
+        ),
     )

@@ -8,6 +8,7 @@ from fleetbeat.clients import applyset
 from fleetbeat.decisions.inventory import applyset_id, parent_name
 from fleetbeat.engine.kinds import api_set_for
 from fleetbeat.engine.owners import owner_name
+from fleetbeat.engine.parallel import Requests
 from fleetbeat.engine.planning import make_plan
 from fleetbeat.engine.preview import Preview, previews
 from fleetbeat.engine.rendering import render
@@ -31,7 +32,7 @@ def preview(
         pulled.layer, application, cluster, max_unpacked=limits.max_unpacked, max_entries=limits.max_entries
     ).manifests
     parent = applyset.read(cluster, settings.namespace, application.name)
-    with ThreadPoolExecutor(settings.steps.parallel) as pool:
+    with ThreadPoolExecutor(settings.steps.parallel) as threads:
         plan, comparison = make_plan(
             cluster,
             api_set_for(cluster, {(m.id.group, m.id.kind) for m in wanted}),
@@ -40,7 +41,7 @@ def preview(
             applyset=applyset_id(parent_name(application.name), settings.namespace),
             owned_kinds=parent.group_kinds if parent else (),
             known={},
-            pool=pool,
+            pool=Requests(threads, settings.steps.parallel),
             owner_name=owner_name(cluster, settings.namespace),
         )
     gone = {}

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -22,6 +21,7 @@ from fleetbeat.decisions.inventory import PART_OF
 from fleetbeat.decisions.manifests import digest
 from fleetbeat.decisions.ownership import Foreign, changed_by, owner_of
 from fleetbeat.decisions.waves import wave_of
+from fleetbeat.engine.parallel import Requests
 from fleetbeat.engine.plan import Change, Known
 from fleetbeat.errors import Conflict, NotYet, Refused, Rejected, Unauthorized
 from fleetbeat.model import ApiSet, Body, Manifest, ObjectId, ObjectResult
@@ -97,14 +97,14 @@ class Comparer:
         self._absent_namespaces = set(absent_namespaces)
         self._absent_accounts: set[tuple[str, str]] = set()
 
-    def compare(self, manifests: Sequence[Manifest], pool: Executor) -> Comparison:
+    def compare(self, manifests: Sequence[Manifest], pool: Requests) -> Comparison:
         """Namespaces and CRDs first, then service accounts: whether they are absent decides who is exempt."""
         batches: dict[int, list[tuple[int, Manifest]]] = {0: [], 1: [], 2: []}
         for numbered in enumerate(manifests):
             batches[_FIRST.get(numbered[1].id.group_kind, 2)].append(numbered)
         found: dict[ObjectId, Verdict] = {}
         for batch in batches.values():
-            for (_, manifest), verdict in zip(batch, pool.map(self._judge, *_columns(batch)), strict=True):
+            for (_, manifest), verdict in zip(batch, pool.map(self._judge, batch), strict=True):
                 found[manifest.id] = verdict
                 if verdict.absent and manifest.id.kind == "Namespace":
                     self._absent_namespaces.add(manifest.id.name)
@@ -112,8 +112,9 @@ class Comparer:
                     self._absent_accounts.add((manifest.id.namespace, manifest.id.name))
         return Comparison({m.id: found[m.id] for m in manifests})
 
-    def _judge(self, index: int, manifest: Manifest) -> Verdict:
+    def _judge(self, numbered: tuple[int, Manifest]) -> Verdict:
         """Errors that concern this object alone become its failed result, so that all of them are told at once."""
+        index, manifest = numbered
         try:
             return self._look(index, manifest)
         except (Rejected, Refused, Unauthorized, NotYet) as error:
@@ -200,10 +201,6 @@ class Comparer:
 
 #: Batches in which manifests are judged: whether these are absent decides what of the rest can be judged at all.
 _FIRST = {"Namespace": 0, "CustomResourceDefinition.apiextensions.k8s.io": 0, "ServiceAccount": 1}
-
-
-def _columns(batch: Sequence[tuple[int, Manifest]]) -> tuple[list[int], list[Manifest]]:
-    return [i for i, _ in batch], [m for _, m in batch]
 
 
 def _why(paths: Sequence[tuple[str, ...]], managers: Sequence[str], drifted: bool, *, adopted: bool) -> str:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from concurrent.futures import Executor
 
 from fleetbeat.decisions.inventory import PART_OF, split_group_kind
+from fleetbeat.engine.parallel import Requests
 from fleetbeat.model import ApiResource, ApiSet, Body, ObjectId
 from fleetbeat.ports import ClusterPort
 
 
 def observe(
-    cluster: ClusterPort, apis: ApiSet, applyset: str, group_kinds: Iterable[str], pool: Executor
+    cluster: ClusterPort, apis: ApiSet, applyset: str, group_kinds: Iterable[str], pool: Requests
 ) -> dict[ObjectId, Body]:
     """One metadata-only LIST per kind; bodies are ``PartialObjectMetadata``.
 

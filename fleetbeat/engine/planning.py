@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import Executor
 
 from fleetbeat.decisions.changes import fingerprint
 from fleetbeat.decisions.inventory import ObjectMeta, PruneDecision, group_kinds, to_prune
@@ -11,6 +10,7 @@ from fleetbeat.decisions.waves import Stage, live_wave, prune_order
 from fleetbeat.decisions.waves import plan as waves
 from fleetbeat.engine.compare import Comparer, Comparison
 from fleetbeat.engine.observe import observe
+from fleetbeat.engine.parallel import Requests
 from fleetbeat.engine.plan import Known, Plan, Removal, StagePlan
 from fleetbeat.model import ApiResource, ApiSet, Application, Body, Manifest, ObjectId, ObjectResult
 from fleetbeat.ports import ClusterPort, Seen
@@ -27,7 +27,7 @@ def make_plan(
     applyset: str,
     owned_kinds: Iterable[str],
     known: Mapping[ObjectId, Known],
-    pool: Executor,
+    pool: Requests,
     owner_name: Callable[[str], str] = lambda mark: mark,
 ) -> tuple[Plan, Comparison]:
     """The plan, and the comparison behind it (``fleetbeat diff`` shows the bodies).

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
 
 from fleetbeat.decisions.inventory import ObjectMeta, keep_reason
 from fleetbeat.decisions.ownership import Ours, owner_of
+from fleetbeat.engine.parallel import Requests
 from fleetbeat.engine.plan import Removal
-from fleetbeat.engine.write import TRIES, Done, finish_all
+from fleetbeat.engine.write import TRIES, Done
 from fleetbeat.errors import Conflict, NotYet, Refused, Rejected, Unauthorized
 from fleetbeat.model import ApiSet, ObjectResult
 from fleetbeat.ports import ClusterPort, Seen
@@ -19,7 +19,7 @@ def remove_tier(
     apis: ApiSet,
     applyset: str,
     tier: Sequence[Removal],
-    pool: Executor,
+    pool: Requests,
     *,
     record: Callable[[Sequence[Done]], None],
 ) -> list[Done]:
@@ -34,7 +34,7 @@ def remove_tier(
         except (Rejected, Refused, Unauthorized, NotYet) as error:
             return Done(ObjectResult(removal.id, "failed", str(error), removal.wave))
 
-    done, error = finish_all(pool, remove, tier)
+    done, error = pool.finish(remove, tier)
     record(done)
     if error is not None:
         raise error

@@ -8,18 +8,17 @@ worker that has lost its lock stops instead.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Executor, wait
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TypeVar
 
 from fleetbeat.decisions.changes import fingerprint, same
 from fleetbeat.decisions.health import health
 from fleetbeat.decisions.manifests import digest
 from fleetbeat.decisions.ownership import Foreign, owner_of
 from fleetbeat.engine.compare import labelled
+from fleetbeat.engine.parallel import Requests
 from fleetbeat.engine.plan import Change, Known
-from fleetbeat.errors import Conflict, LostLock, NotYet, Refused, Rejected, Unauthorized
+from fleetbeat.errors import Conflict, NotYet, Refused, Rejected, Unauthorized
 from fleetbeat.model import ApiResource, ApiSet, Body, Health, Manifest, ObjectId, ObjectResult, Outcome
 from fleetbeat.ports import Absent, ClusterPort, Seen
 
@@ -43,7 +42,7 @@ def write_stage(
     applyset: str,
     tiers: Sequence[Sequence[Change]],
     manifests: Sequence[Manifest],
-    pool: Executor,
+    pool: Requests,
     *,
     record: Callable[[Sequence[Done]], None],
     repeated: bool = False,
@@ -58,7 +57,7 @@ def write_stage(
     writer = _Writer(cluster, apis, applyset, manifests, repeated)
     for tier in tiers:
         for start in range(0, len(tier), _BATCH):
-            batch, error = finish_all(pool, writer.write, tier[start : start + _BATCH])
+            batch, error = pool.finish(writer.write, tier[start : start + _BATCH])
             record(batch)
             if error is not None:
                 raise error
@@ -66,27 +65,6 @@ def write_stage(
         if any(one.not_yet or one.result.outcome == "failed" for one in done):
             break
     return done
-
-
-T = TypeVar("T")
-R = TypeVar("R")
-
-
-def finish_all(pool: Executor, work: Callable[[T], R], items: Sequence[T]) -> tuple[list[R], BaseException | None]:
-    """Results, and the error that matters most. What has not begun when one fails is left out.
-
-    Returns only when nothing is under way: who goes on after an error gives the lock back, and a request still on its
-    way would then be the write of a stranger.
-    """
-    futures = [pool.submit(work, item) for item in items]
-    wait(futures, return_when=FIRST_EXCEPTION)
-    for future in futures:
-        future.cancel()
-    wait(futures)
-    ran = [future for future in futures if not future.cancelled()]
-    errors = [error for future in ran if (error := future.exception()) is not None]
-    errors.sort(key=lambda error: not isinstance(error, LostLock))
-    return [future.result() for future in ran if future.exception() is None], next(iter(errors), None)
 
 
 _NAMESPACE = ApiResource("", "v1", "Namespace", "namespaces", namespaced=False)
