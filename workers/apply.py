@@ -141,13 +141,22 @@ class _Stage:
                 group_kinds=group_kinds(everything),
                 namespaces=namespaces(everything),
                 digest=self.work.record["digest"],
+                is_over=self._is_over,
             )
-        except applyset.HigherFence as error:
-            # Redis was flushed and counts from the start again: go on above what the cluster has seen.
+        except (applyset.HigherFence, applyset.UnknownWriter) as error:
+            # Redis was flushed or fell back: it does not remember who wrote last, so its lock kept nobody out. Whoever
+            # that was lets go within the time of a lock. Then go on, above every fence the cluster has seen.
             # If instead a successor is at work, our lock is gone, and so is the right to write this wait down.
             shared.runs.raise_fence(error.fence)
-            return Wait(turn.step, 0.0, "the fence counter was behind the cluster's; beginning again above it")
+            message = "Redis has forgotten the run that wrote last; it has certainly stopped when this wait is over"
+            return Wait(turn.step, shared.settings.lock.ttl, message, {"outwaited": error.fence})
         return None
+
+    def _is_over(self, fence: int) -> bool:
+        """Has the execution of another run ended? Redis knows the fence of the last run that did."""
+        if fence <= int(self.work.record.get("outwaited") or 0):
+            return True
+        return fence <= int(self.work.parts.runs.look(self.work.turn.app).state.get("fence") or 0)
 
     @property
     def _repeated(self) -> bool:

@@ -17,6 +17,7 @@ from typing import Any
 from celery import Celery, chain
 from celery.canvas import Signature
 
+from fleetbeat.clients.broker import errors
 from fleetbeat.decisions.lifecycle import remaining
 from fleetbeat.wire import WORK_QUEUE, Doorbell
 
@@ -28,5 +29,6 @@ def links(celery: Celery, app: str, run: str, step: str, fence: int, stages: int
 
 
 def publish(celery: Celery, app: str, run: str, step: str, fence: int, stages: int | None) -> None:
-    """Send the first link, which carries the others."""
-    chain(*links(celery, app, run, step, fence, stages)).apply_async()
+    """Send the first link, which carries the others. Raises StoreUnavailable; the lease then rings again."""
+    with errors():
+        chain(*links(celery, app, run, step, fence, stages)).apply_async()

@@ -14,7 +14,7 @@ from fleetbeat.clients.runs import Look, new_run_id
 from fleetbeat.decisions.changes import moved
 from fleetbeat.decisions.health import worst
 from fleetbeat.decisions.inventory import group_kinds
-from fleetbeat.decisions.lifecycle import cure, first_step, next_look, wants_run
+from fleetbeat.decisions.lifecycle import cure, first_step, given_up, next_look, wants_run
 from fleetbeat.engine.kinds import api_set_for
 from fleetbeat.engine.observe import observe
 from fleetbeat.engine.plan import Known
@@ -58,7 +58,7 @@ class Fault(FleetbeatError):
 def _reconcile(celery: Celery, shared: Parts, app: str) -> str:
     entry = shared.catalogs.application(app)
     look = shared.runs.look(app)
-    if look.run:  # even one whose application has left the catalog: it has to end
+    if look.run.get("run"):  # even one whose application has left the catalog: it has to end
         return _go_on(celery, shared, app, look)
     if entry is None:
         return "not in the catalog"
@@ -68,6 +68,8 @@ def _reconcile(celery: Celery, shared: Parts, app: str) -> str:
     revision = memory.resolve(shared, application.source, fresh=bool(request))
     where = connected(shared.settings, application, cluster, spec, digest=revision.digest)
     why = wants_run(state=look.state, requested=bool(request), spec=spec, digest=revision.digest, drifted=False)
+    if why is None and given_up(look.state):
+        return f"given up: {look.state.get('message', '')}"
     if why is None and (moved_ids := _moved(shared, where, look)):
         why = "Drift"
         log.info("%s: moved: %s", app, ", ".join(str(key) for key in sorted(moved_ids)[:5]))

@@ -59,7 +59,13 @@ def report(work: Work) -> Ended:
         turn,
         entry=orjson.dumps(entry).decode(),
         state=_state(record, end, revision, results, state)
-        | {"health": health, "failures": failures, "inventory": memory.save_known(shared, known)},
+        | {
+            "fence": turn.fence,
+            "given_up": "1" if end.reason == "WorkerLost" else "",
+            "health": health,
+            "failures": failures,
+            "inventory": memory.save_known(shared, known),
+        },
         next_look=_pause(work, record, end, failures),
         replace_newest=again,
     )

@@ -8,6 +8,7 @@ Redis may be lost. Taking over is a compare-and-set on the parent's resourceVers
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fleetbeat import __version__
@@ -33,6 +34,14 @@ class HigherFence(LostLock):
 
     Either a successor is at work, or Redis has lost its counter: raise the counter to ``fence`` and begin again.
     """
+
+    def __init__(self, message: str, fence: int) -> None:
+        super().__init__(message)
+        self.fence = fence
+
+
+class UnknownWriter(LostLock):
+    """Another run took the parent, with this ``fence``, and the caller does not know that run to be over."""
 
     def __init__(self, message: str, fence: int) -> None:
         super().__init__(message)
@@ -77,20 +86,28 @@ def take(
     group_kinds: frozenset[str],
     namespaces: frozenset[str],
     digest: str,
+    is_over: Callable[[int], bool] = lambda _: True,
 ) -> Parent:
     """Become the application's writer in this cluster, before its first write; safe to repeat.
+
+    ``is_over`` says of the fence of another run, met in the parent, whether that execution has certainly ended.
 
     Kinds and namespaces are only added, so that what an unfinished run had written stays findable. The namespace is
     made when it is missing. Costs one request when this run holds the parent already, else two.
 
     Raises:
         HigherFence: a run with a higher fence was here, or another run with the same.
+        UnknownWriter: another run was here, and ``is_over`` says no.
         LostLock: others kept writing to the parent in between.
         Refused: it belongs to another tool or application.
     """
     for _ in range(_TRIES):
         current = read(cluster, namespace, app)
         _check_fence(current, app, run, fence)
+        if current and current.run not in ("", run) and not is_over(current.fence):
+            raise UnknownWriter(
+                f"Application {app}: run {current.run} with fence {current.fence} may still be writing", current.fence
+            )
         wanted = _annotated(
             current.body if current else _empty(namespace, app),
             app,

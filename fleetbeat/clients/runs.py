@@ -173,9 +173,7 @@ class Runs:
 
     def note(self, app: str, run: str, fields: Fields) -> None:
         """Add to a record without taking a turn (a newer digest seen); gone when the run is not there any more."""
-        with errors():
-            if self._store.redis.hget(keys.run(app), "run") == run.encode():
-                self._store.redis.hset(keys.run(app), mapping=_mapping(fields))
+        self._store.script("run_note", [keys.run(app)], [run, *_pairs(fields)])
 
     def remember(self, app: str, fields: Fields) -> None:
         """Write what was found out between runs."""

@@ -76,11 +76,20 @@ def wants_run(
         return "Revision"
     if state.get("spec") != spec:
         return "Spec"
+    if state.get("phase") == "Superseded":
+        return "Revision"  # broken off for a digest that has gone again: what stands there is neither of the two
+    if given_up(state):
+        return None
     if state.get("phase") in ("Failed", "Error"):
         return "Retry"
     if drifted:
         return "Drift"
     return None
+
+
+def given_up(state: Mapping[str, str]) -> bool:
+    """Does this input kill its workers? Then only another digest, a changed catalog or a person tries it again."""
+    return bool(state.get("given_up"))
 
 
 #: Can the same input go well next time? "" = nothing went wrong.

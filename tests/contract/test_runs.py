@@ -1,0 +1,455 @@
+"""Run records on a real server: every script done normally, repeated after a lost reply, stale, busy, lost.
+
+A lost reply is played by doing the same call again with the same token, which is all a caller could do.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+from waiting import wait_for
+
+from fleetbeat import keys
+from fleetbeat.clients.locks import Lease, held
+from fleetbeat.clients.runs import Refusal, Runs, Turn
+from fleetbeat.clients.store import Store
+from fleetbeat.errors import LostLock
+from fleetbeat.settings import Beat, Lock, Settings
+
+KEY = bytes(range(32))
+SETTINGS = Settings(lock=Lock(ttl=30.0, margin=2.0), beat=Beat(lease=20.0), history=3)
+
+
+@pytest.fixture
+def store(redis_url: str) -> Store:
+    store = Store(redis_url, KEY)
+    store.redis.hset(keys.PERIODS, mapping={"shop": "60000:0"})
+    store.redis.zadd(keys.DUE, {"shop": 0})
+    return store
+
+
+@pytest.fixture
+def runs(store: Store) -> Runs:
+    return Runs(store, SETTINGS)
+
+
+def now_ms(store: Store) -> int:
+    seconds, micros = store.redis.time()
+    return seconds * 1000 + micros // 1000
+
+
+def due_in(store: Store) -> float:
+    """Seconds until beat rings shop."""
+    score = store.redis.zscore(keys.DUE, "shop")
+    assert score is not None
+    return (score - now_ms(store)) / 1000
+
+
+def started(runs: Runs, run: str = "r1", step: str = "pull") -> int:
+    fence = runs.start("shop", run, {"step": step, "digest": "sha256:1"})
+    assert fence is not None
+    return fence
+
+
+def begun(runs: Runs, run: str = "r1", step: str = "pull", token: str = "t1") -> Turn:  # noqa: S107
+    turn = runs.begin("shop", run, step, int(runs.look("shop").run["fence"]), token)
+    assert isinstance(turn, Turn)
+    return turn
+
+
+def expire_lock(store: Store) -> None:
+    store.redis.delete(keys.lock("shop"))
+
+
+# ── start ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_start_writes_the_record_and_a_lease(runs: Runs, store: Store) -> None:
+    fence = started(runs)
+    record = runs.look("shop").run
+    assert record["run"] == "r1"
+    assert (record["step"], record["state"], record["tries"]) == ("pull", "queued", "0")
+    assert record["fence"] == str(fence)
+    assert 18 < due_in(store) <= 20
+    assert 0 < store.redis.pttl(keys.run("shop")) <= 7 * 86_400_000
+
+
+def test_start_repeated_gives_the_same_fence(runs: Runs) -> None:
+    assert started(runs) == started(runs)
+
+
+def test_start_beside_another_run_is_refused(runs: Runs) -> None:
+    """Field case j12."""
+    started(runs)
+    assert runs.start("shop", "r2", {"step": "pull"}) is None
+    assert runs.look("shop").run["run"] == "r1"
+
+
+def test_of_many_starts_at_once_one_wins(redis_url: str, store: Store) -> None:
+    """Field case j12."""
+    gate, won = threading.Barrier(8), []
+
+    def start(name: str) -> None:
+        mine = Runs(Store(redis_url, KEY), SETTINGS)
+        mine.look("shop")  # connected
+        gate.wait()
+        if mine.start("shop", name, {"step": "pull"}) is not None:
+            won.append(name)
+
+    threads = [threading.Thread(target=start, args=(f"r{n}",)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(won) == 1
+    assert Runs(store, SETTINGS).look("shop").run["run"] == won[0]
+
+
+def test_start_takes_up_its_request_and_no_later_one(runs: Runs) -> None:
+    runs.request("shop", "q1", by="ada", reason="")
+    runs.request("shop", "q2", by="bob", reason="")
+    runs.start("shop", "r1", {"step": "pull"}, request="q1")
+    assert runs.look("shop").request["id"] == "q2"
+
+
+# ── begin ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_begin_takes_lock_and_a_higher_fence(runs: Runs, store: Store) -> None:
+    first = started(runs)
+    turn = begun(runs)
+    assert turn.fence > first
+    assert turn.record["tries"] == "1"
+    assert turn.record["digest"] == "sha256:1"
+    assert store.redis.get(keys.lock("shop")) == b"t1"
+    assert 29 < due_in(store) <= 30.3, "looked at again just after the lock could have expired"
+
+
+def test_begin_repeated_gives_the_same_turn(runs: Runs) -> None:
+    fence = started(runs)
+    first, second = (runs.begin("shop", "r1", "pull", fence, "t1") for _ in range(2))
+    assert first == second
+    assert isinstance(second, Turn)
+    assert second.record["tries"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("run", "step", "off", "why"),
+    [
+        pytest.param("r1", "pull", 0, "stale", id="a duplicate of the message that is being worked on"),
+        pytest.param("r1", "pull", 1, "busy", id="a message rung again too early"),
+        pytest.param("r1", "render", 0, "stale", id="another step"),
+        pytest.param("r0", "pull", 0, "stale", id="an earlier run"),
+        pytest.param("r1", "pull", 9, "stale", id="a fence from nowhere"),
+    ],
+)
+def test_begin_while_another_works(runs: Runs, run: str, step: str, off: int, why: str) -> None:
+    """Field case j1."""
+    fence = started(runs)
+    turn = begun(runs)
+    assert runs.begin("shop", run, step, fence + off, "t2") == Refusal(why)
+    assert runs.renew(turn), "the one at work keeps its lock"
+
+
+def test_begin_without_a_run_is_stale(runs: Runs) -> None:
+    assert runs.begin("shop", "r1", "pull", 1, "t1") == Refusal("stale")
+
+
+def test_of_many_duplicates_at_once_one_works(redis_url: str, runs: Runs) -> None:
+    fence, gate, turns = started(runs), threading.Barrier(8), []
+
+    def begin(token: str) -> None:
+        mine = Runs(Store(redis_url, KEY), SETTINGS)
+        mine.look("shop")
+        gate.wait()
+        turns.append(mine.begin("shop", "r1", "pull", fence, token))
+
+    threads = [threading.Thread(target=begin, args=(f"t{n}",)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(isinstance(turn, Turn) for turn in turns) == 1
+    assert runs.look("shop").run["tries"] == "1"
+
+
+def test_a_successor_of_a_killed_execution_counts_the_try(runs: Runs, store: Store) -> None:
+    started(runs)
+    first = begun(runs)
+    expire_lock(store)
+    second = begun(runs, token="t2")
+    assert second.fence > first.fence
+    assert second.record["tries"] == "2"
+
+
+# ── renew ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_renew(runs: Runs, store: Store) -> None:
+    started(runs)
+    turn = begun(runs)
+    store.redis.pexpire(keys.lock("shop"), 500)
+    assert runs.renew(turn)
+    assert runs.renew(turn)
+    assert store.redis.pttl(keys.lock("shop")) > 29_000
+    expire_lock(store)
+    assert not runs.renew(turn), "an expired lock is not taken again"
+    begun(runs, token="t2")
+    assert not runs.renew(turn)
+
+
+# ── advance and wait ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_advance_names_the_next_step_and_gives_the_lock_back(runs: Runs, store: Store) -> None:
+    started(runs)
+    turn = begun(runs)
+    assert runs.advance(turn, "render", {"layer": "sha256:2"})
+    record = runs.look("shop").run
+    assert (record["step"], record["state"], record["layer"], record["tries"]) == ("render", "queued", "sha256:2", "0")
+    assert record["fence"] == str(turn.fence), "the next message carries it"
+    assert not store.redis.exists(keys.lock("shop"))
+    assert 18 < due_in(store) <= 20
+
+
+def test_advance_repeated_writes_nothing_twice(runs: Runs) -> None:
+    started(runs)
+    turn = begun(runs)
+    assert runs.advance(turn, "render", {})
+    after = begun(runs, step="render", token="t2")
+    assert runs.advance(turn, "render", {"layer": "late"}), "the reply was lost: it did happen"
+    assert "layer" not in runs.look("shop").run
+    assert runs.renew(after)
+
+
+Deed = Callable[[Runs, Turn], bool]
+DEEDS: dict[str, Deed] = {
+    "advance": lambda runs, turn: runs.advance(turn, "render", {"layer": "x"}),
+    "wait": lambda runs, turn: runs.wait(turn, "pull", 5, {"layer": "x"}),
+    "finish": lambda runs, turn: (
+        runs.finish(turn, entry="{}", state={"phase": "Succeeded"}, next_look=None) not in ("lost",)
+    ),
+}
+
+
+@pytest.mark.parametrize("deed", DEEDS.values(), ids=DEEDS.keys())
+@pytest.mark.parametrize("how", ["expired", "taken over", "flushed", "another run"])
+def test_who_has_lost_the_lock_changes_nothing(runs: Runs, store: Store, deed: Deed, how: str) -> None:
+    started(runs)
+    turn = begun(runs)
+    expire_lock(store)
+    if how == "taken over":
+        begun(runs, token="t2")
+    elif how == "flushed":
+        store.redis.flushall()
+    elif how == "another run":
+        store.redis.delete(keys.run("shop"))
+        started(runs, "r2")
+    before = runs.look("shop"), store.redis.zrange(keys.DUE, 0, -1), runs.history("shop")
+    assert deed(runs, turn) is False
+    assert (runs.look("shop"), store.redis.zrange(keys.DUE, 0, -1), runs.history("shop")) == before
+
+
+def test_wait_wakes_beat_for_its_time(runs: Runs, store: Store) -> None:
+    started(runs)
+    turn = begun(runs)
+    assert runs.wait(turn, "apply:0", 1.5, {"looks": 1})
+    record = runs.look("shop").run
+    assert (record["state"], record["step"]) == ("waiting", "apply:0")
+    assert 1 < due_in(store) <= 1.5
+    assert store.redis.llen(keys.BELL) == 1
+
+
+# ── resume ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_resume_leaves_a_run_alone_that_is_at_work(runs: Runs, store: Store) -> None:
+    started(runs)
+    begun(runs)
+    assert runs.resume("shop") == "working"
+    assert 29 < due_in(store) <= 30.3
+
+
+def test_resume_leaves_a_message_its_time(runs: Runs, store: Store) -> None:
+    started(runs)
+    assert runs.resume("shop") == "queued"
+    assert 18 < due_in(store) <= 20
+
+
+def test_resume_leaves_a_wait_its_time(runs: Runs) -> None:
+    started(runs)
+    runs.wait(begun(runs), "pull", 5, {})
+    assert runs.resume("shop") == "waiting"
+
+
+def test_resume_ends_a_wait_when_told_so(runs: Runs) -> None:
+    started(runs)
+    turn = begun(runs)
+    runs.wait(turn, "pull", 5, {})
+    assert runs.resume("shop", now=True) == ("r1", "pull", turn.fence)
+    assert runs.resume("shop", now=True) == "queued", "and publishes it once"
+
+
+def test_resume_goes_on_after_a_wait(runs: Runs) -> None:
+    started(runs)
+    turn = begun(runs)
+    runs.wait(turn, "pull", 0, {})
+    assert runs.resume("shop") == ("r1", "pull", turn.fence)
+
+
+def test_resume_takes_up_the_step_of_a_killed_worker(runs: Runs, store: Store) -> None:
+    """Field case j6."""
+    started(runs)
+    turn = begun(runs)
+    expire_lock(store)
+    assert runs.resume("shop") == ("r1", "pull", turn.fence)
+    assert runs.resume("shop") == "queued", "one message, however often beat looks"
+
+
+def test_resume_rings_a_lost_message_and_doubles_its_patience(runs: Runs, store: Store) -> None:
+    fence = started(runs)
+    for patience in (40, 80, 160):
+        store.redis.hset(keys.run("shop"), "queued", now_ms(store) - 2000 * patience)
+        assert runs.resume("shop") == ("r1", "pull", fence)
+        assert patience - 1 < due_in(store) <= patience
+
+
+def test_resume_without_a_run(runs: Runs) -> None:
+    assert runs.resume("shop") == "no run"
+
+
+# ── note ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_note_adds_to_its_run_only(runs: Runs, store: Store) -> None:
+    runs.note("shop", "r1", {"next": "sha256:2"})
+    assert not store.redis.exists(keys.run("shop")), "a record without a run would block the application for ever"
+    started(runs)
+    runs.note("shop", "r0", {"next": "sha256:2"})
+    assert "next" not in runs.look("shop").run
+    runs.note("shop", "r1", {"next": "sha256:2"})
+    assert runs.look("shop").run["next"] == "sha256:2"
+
+
+# ── finish ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def finish(runs: Runs, turn: Turn, *, next_look: float | None = None, entry: str = '{"run":"r1"}') -> str:
+    return runs.finish(turn, entry=entry, state={"phase": "Succeeded"}, next_look=next_look)
+
+
+def test_finish_leaves_history_and_state_and_nothing_else(runs: Runs, store: Store) -> None:
+    started(runs)
+    assert finish(runs, begun(runs)) == "ok"
+    assert not store.redis.exists(keys.run("shop"), keys.lock("shop"))
+    assert runs.history("shop") == ['{"run":"r1"}']
+    assert runs.look("shop").state["last_run"] == "r1"
+    assert 0 < due_in(store) <= 60
+    assert int(store.redis.zscore(keys.DUE, "shop") or 1) % 60_000 == 0, "the regular slot"
+
+
+def test_finish_repeated_is_told_once(runs: Runs) -> None:
+    started(runs)
+    turn = begun(runs)
+    assert [finish(runs, turn) for _ in range(3)] == ["ok"] * 3
+    assert len(runs.history("shop")) == 1
+
+
+def test_finish_repeated_leaves_the_next_run_alone(runs: Runs) -> None:
+    started(runs)
+    turn = begun(runs)
+    finish(runs, turn)
+    started(runs, "r2")
+    assert finish(runs, turn) == "ok"
+    assert runs.look("shop").run["run"] == "r2"
+
+
+def test_finish_looks_again_at_once_when_asked_meanwhile(runs: Runs, store: Store) -> None:
+    started(runs)
+    turn = begun(runs)
+    assert runs.request("shop", "q1", by="ada", reason="") == "r1"
+    assert finish(runs, turn) == "again"
+    assert due_in(store) <= 0
+    assert store.redis.llen(keys.BELL) == 1
+    assert runs.look("shop").request["id"] == "q1"
+
+
+def test_finish_looks_again_when_told(runs: Runs, store: Store) -> None:
+    started(runs)
+    finish(runs, begun(runs), next_look=7.0)
+    assert 6 < due_in(store) <= 7
+
+
+def test_history_is_cut(runs: Runs) -> None:
+    for number in range(5):
+        started(runs, f"r{number}")
+        finish(runs, begun(runs, f"r{number}"), entry=str(number))
+    assert runs.history("shop") == ["4", "3", "2"]
+
+
+# ── request ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_request_claims_and_the_last_one_counts(runs: Runs, store: Store) -> None:
+    assert runs.request("shop", "q1", by="ada", reason="one") == ""
+    assert runs.request("shop", "q2", by="bob", reason="two") == ""
+    assert runs.look("shop").request.items() >= {"id": "q2", "by": "bob", "reason": "two"}.items()
+    assert 18 < due_in(store) <= 20
+
+
+def test_request_for_an_unknown_application(runs: Runs, store: Store) -> None:
+    assert runs.request("nosuch", "q1", by="ada", reason="") is None
+    assert not store.redis.exists(keys.request("nosuch"))
+
+
+# ── fence ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_fence_is_never_lowered(runs: Runs) -> None:
+    runs.raise_fence(50)
+    runs.raise_fence(20)
+    assert started(runs) == 51
+
+
+# ── the lock as its holder sees it ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_lease_ends_by_its_own_clock() -> None:
+    lease = Lease(Lock(ttl=15.0, margin=2.0), began=-1e9, longest=1e12)
+    with pytest.raises(LostLock):
+        lease.check()
+
+
+def test_a_lease_is_over_when_the_step_is(runs: Runs) -> None:
+    """A thread that is still at it, whatever held it up, must not pass the guard any more."""
+    started(runs)
+    turn = begun(runs)
+    lease = Lease(SETTINGS.lock, began=time.monotonic(), longest=60)
+    with held(runs, turn, lease, SETTINGS.lock):
+        lease.check()
+    with pytest.raises(LostLock):
+        lease.check()
+
+
+def test_renewal_notices_a_takeover(store: Store) -> None:
+    settings = Settings(lock=Lock(ttl=0.6, margin=0.1), beat=Beat(lease=20.0))
+    runs = Runs(store, settings)
+    started(runs)
+    turn = begun(runs)
+    lease = Lease(settings.lock, began=time.monotonic(), longest=60)
+    with held(runs, turn, lease, settings.lock):
+        wait_for(lambda: time.monotonic() - lease.end > -59, what="two renewals")  # longer than the lock without them
+        lease.check()
+        store.redis.set(keys.lock("shop"), "somebody else")
+
+        def lost() -> bool:
+            try:
+                lease.check()
+            except LostLock:
+                return True
+            return False
+
+        wait_for(lost, timeout=1.0, what="the renewal to notice")
