@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fleet import Fleet, config_map, outcomes
+from fleet import Fleet, config_map, in_wave, outcomes
+from waiting import wait_for
 
 
 def test_a_pushed_bundle_is_synced(fleet: Fleet, namespace: str) -> None:
@@ -50,3 +51,52 @@ def test_what_a_bundle_leaves_out_is_told(fleet: Fleet, namespace: str) -> None:
     assert set(outcomes(entry)) == {f"ConfigMap {namespace}/web", f"ClusterRole {app}"}
     assert any(".github" in line for line in entry["warnings"])
     assert any(app in line and "namespace" in line for line in entry["warnings"])
+
+
+def test_create_namespace_makes_it_and_leaves_it_unowned(fleet: Fleet) -> None:
+    """The option makes the destination; nobody owns it, so pruning never takes it."""
+    app = fleet.name("homeless")
+    fleet.push(app, [config_map("web"), config_map("other")])
+    fleet.application(app, namespace=app, options=["CreateNamespace=true"])
+    entry = fleet.wait_run(app)
+    assert entry["phase"] == "Succeeded", entry["message"]
+    assert outcomes(entry) == {f"ConfigMap {app}/web": "created", f"ConfigMap {app}/other": "created"}
+    made = fleet.get(f"/api/v1/namespaces/{app}")
+    assert made is not None
+    assert "applyset.kubernetes.io/part-of" not in made["metadata"]["labels"]
+
+
+def test_without_the_option_a_missing_namespace_is_an_error_that_says_what_to_do(fleet: Fleet) -> None:
+    app = fleet.name("nowhere")
+    fleet.push(app, [config_map("web")])
+    fleet.application(app, namespace=app)
+    entry = fleet.wait_run(app)
+    assert entry["phase"] == "Failed"
+    assert f"namespace {app} does not exist" in entry["message"]
+    assert "CreateNamespace" in entry["message"]
+
+
+def test_a_newer_digest_takes_over_a_wave_that_does_not_get_healthy(controlled: Fleet) -> None:
+    """Ten pushes are one sync of the newest; a fix does not wait for the time-out of what it fixes."""
+    app = controlled.name("stuck")
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": app}}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "never", "namespace": app},
+        "spec": {
+            "nodeSelector": {"no": "such-node"},
+            "containers": [{"name": "c", "image": "registry.example.com/c:1"}],
+        },
+    }
+    controlled.push(app, [namespace, in_wave(0, pod), in_wave(5, config_map("late", app))])
+    controlled.application(app, namespace=app)
+    wait_for(lambda: "never" in controlled.runs.look(app).run.get("message", ""), what="the wave to wait", timeout=30)
+    for number in range(3):
+        fixed = controlled.push(app, [namespace, in_wave(5, config_map("late", app, {"try": str(number)}))])
+    controlled.request(app)
+    entry = controlled.wait_run(app, digest=fixed.digest, phase="Succeeded")
+    assert outcomes(entry) == {f"ConfigMap {app}/late": "created", f"Pod {app}/never": "pruned"}
+    phases = [e["phase"] for e in controlled.history(app)]
+    assert phases == ["Succeeded", "Superseded"]
+    assert controlled.history(app)[1]["message"] == f"by {fixed.digest}"
