@@ -67,7 +67,7 @@ class KubernetesCluster:
     # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def api_set(self, *, refresh: bool = False) -> ApiSet:
-        """As the port says. ``refresh`` is bounded: at most one every 2 s, and every 0.25 s while CRDs settle."""
+        """As the port says. ``refresh`` is bounded: one in 2 s on average, and every 0.25 s while CRDs settle."""
 
         def ask(path: str) -> Mapping[str, Any]:
             accept = "application/json" if path == "/version" else discovery.ACCEPT

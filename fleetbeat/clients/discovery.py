@@ -22,7 +22,8 @@ ACCEPT = ",".join(
 
 TTL = 300.0  #: seconds an answer is used without asking again
 INCOMPLETE_TTL = 15.0  #: seconds when a group was missing from it: it may be back at any moment
-REFRESH_EVERY = 2.0  #: least seconds between two forced refreshes: a wrong kind in one bundle must not become a flood
+REFRESH_EVERY = 2.0  #: seconds per forced refresh on average: a wrong kind in one bundle must not become a flood
+BURST = 5  #: forced refreshes that may come sooner than that, as long as they are saved up
 REFRESH_EVERY_AFTER_CRD = 0.25  #: the same for a while after this process wrote a CRD or APIService
 CRD_SETTLES = 30.0  #: seconds that "while" lasts
 
@@ -41,6 +42,8 @@ class Discovery:
         self._failure: FleetbeatError | None = None
         self._failed_at = 0.0
         self._kinds_written = -CRD_SETTLES - 1.0
+        self._saved = float(BURST)  # forced refreshes that may be had now
+        self._saved_at = clock()
 
     def get(self, ask: Ask, *, refresh: bool) -> ApiSet:
         """The cached set while it is young enough. Raises what ``ask`` raises; an old set is not used instead."""
@@ -50,7 +53,7 @@ class Discovery:
                 return self._known  # asked by another thread while this one waited
             if self._failure and self._failed_at > entered:
                 raise self._failure  # likewise: a dead cluster costs its time-out once, not once per thread
-            if self._known and self._clock() - self._at < self._lifetime(self._known, refresh):
+            if self._known and not self._is_due(self._known, refresh):
                 return self._known
             try:
                 known = discover(ask, version=self._known.version if self._known else "")
@@ -64,11 +67,18 @@ class Discovery:
         """A CRD or APIService was just written: new kinds are about to appear."""
         self._kinds_written = self._clock()
 
-    def _lifetime(self, known: ApiSet, refresh: bool) -> float:
-        if refresh:
-            settling = self._clock() - self._kinds_written < CRD_SETTLES
-            return REFRESH_EVERY_AFTER_CRD if settling else REFRESH_EVERY
-        return TTL if known.complete else INCOMPLETE_TTL
+    def _is_due(self, known: ApiSet, refresh: bool) -> bool:
+        now = self._clock()
+        if not refresh:
+            return now - self._at >= (TTL if known.complete else INCOMPLETE_TTL)
+        if now - self._kinds_written < CRD_SETTLES:
+            return now - self._at >= REFRESH_EVERY_AFTER_CRD
+        self._saved = min(BURST, self._saved + (now - self._saved_at) / REFRESH_EVERY)
+        self._saved_at = now
+        if self._saved < 1:
+            return False
+        self._saved -= 1
+        return True
 
 
 def discover(ask: Ask, *, version: str = "") -> ApiSet:
