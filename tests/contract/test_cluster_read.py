@@ -97,8 +97,10 @@ def test_api_set(cluster: LocalCluster, kube: KubernetesCluster) -> None:
     assert not any("/" in resource.plural for resource in apis.resources)
     assert requests(cluster, position) == ["/api", "/apis", "/version"]
     assert kube.api_set() is apis
-    assert kube.acting("fleetbeat/0 app/other", None).api_set(refresh=True) is apis  # bounded: it was asked just now
+    assert kube.acting("fleetbeat/0 app/other", None).api_set() is apis  # views share what is known
     assert len(requests(cluster, position)) == 3
+    assert kube.api_set(refresh=True) == apis
+    assert len(requests(cluster, position)) == 5
 
 
 def test_server_without_aggregated_discovery_is_read_one_by_one(
@@ -106,7 +108,6 @@ def test_server_without_aggregated_discovery_is_read_one_by_one(
 ) -> None:
     whole = kube.api_set()
     monkeypatch.setattr(discovery, "ACCEPT", "application/json")
-    monkeypatch.setattr(discovery, "REFRESH_EVERY", 0.0)
     one_by_one = kube.api_set(refresh=True)
     assert one_by_one is not whole
     assert set(one_by_one.resources) == set(whole.resources)
