@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 import uuid
@@ -85,10 +86,20 @@ def carry_out(task: Task[Any, Any], bell: Doorbell, work: Callable[[Work], Outco
             return _advance(task, shared, turn, outcome, time.monotonic() - asked_at)
     except LostLock as error:
         log.warning("%s run %s %s: %s", bell.app, bell.run, bell.step, error)
+        _look_at_once(shared, bell.app)
         return "lost its lock; another worker goes on"
     except StoreUnavailable as error:
         log.warning("%s run %s %s: %s; the lease rings again", bell.app, bell.run, bell.step, error)
         return "Redis unavailable; rung again later"
+
+
+def _look_at_once(shared: Parts, app: str) -> None:
+    """A process that stood still between the guard and the send may have written after all: whoever is in charge looks.
+
+    Preconditions stop it nearly always. Not when it creates what its successor has created and pruned meanwhile.
+    """
+    with contextlib.suppress(StoreUnavailable):
+        shared.runs.look_again(app, 0)
 
 
 def _guarded(work: Work, step: Callable[[Work], Outcome]) -> Outcome:

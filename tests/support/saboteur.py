@@ -93,9 +93,9 @@ def _filter(plan: dict[str, Any]) -> Callable[[tuple[Any, ...]], bool]:
             )
         turns = [a.turn for a in arguments if hasattr(a, "turn")] + [a for a in arguments if hasattr(a, "fence")]
         words = [a for a in arguments if isinstance(a, str)]
-        if step and not any(turn.step.partition(":")[0] == step or turn.step == step for turn in turns):
-            return step in words
-        return not app or any(turn.app == app for turn in turns) or app in words
+        steps = [turn.step for turn in turns] or words
+        apps = [turn.app for turn in turns] or words
+        return (not step or any(step in (one, one.partition(":")[0]) for one in steps)) and (not app or app in apps)
 
     return wanted
 
@@ -104,7 +104,8 @@ def _do(deed: str) -> None:
     if deed == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
     elif deed == "stop":
-        os.kill(os.getpid(), signal.SIGSTOP)
+        # To this thread: sent to the process it could stop another one first, and this one would go on for a moment.
+        signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
     elif deed == "exit":
         os._exit(9)
     else:

@@ -1,0 +1,63 @@
+"""A bundle that kills every worker that renders it. It is given up; the others keep their pace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from breaking import at_rest, breakable, new_namespace
+from fleet import config_map, dump
+from nursery import Worker
+from waiting import wait_for
+
+from fleetbeat.decisions.lifecycle import MAX_TRIES
+from fleetbeat.local.cluster import Cluster
+from fleetbeat.local.registry import Registry
+
+POISON = {"point": "in render", "do": "exit", "app": "poison", "always": True}
+
+
+def test_a_bundle_that_kills_its_workers_is_given_up(tmp_path: Path, registry: Registry, cluster: Cluster) -> None:
+    """Field case j5."""
+    with breakable(tmp_path, registry, cluster) as (fleet, nursery):
+        workers: list[Worker] = []
+        deaths = 0
+
+        def supervise() -> None:
+            nonlocal workers, deaths
+            alive = [worker for worker in workers if worker.alive]
+            deaths += len(workers) - len(alive)
+            workers = [*alive, *(nursery.worker(POISON) for _ in range(2 - len(alive)))]
+
+        def given_up() -> bool:
+            supervise()
+            return bool(fleet.history("poison"))
+
+        supervise()
+        good = {f"good{n}": new_namespace(cluster) for n in range(3)}
+        for app, namespace in {**good, "poison": new_namespace(cluster)}.items():
+            fleet.push(app, [config_map("web", data={"key": "first"})])
+            fleet.application(app, namespace=namespace)
+        wait_for(given_up, timeout=90, what="the poison to be given up")
+        (entry,) = fleet.history("poison")
+        assert (entry["phase"], entry["error"]) == ("Failed", "WorkerLost"), dump(entry)
+        assert "render was begun" in entry["message"]
+        assert deaths == MAX_TRIES
+
+        # the others have come through, and go on doing so
+        for app in good:
+            digest = fleet.push(app, [config_map("web", data={"key": "second"})]).digest
+            fleet.request(app)
+            at_rest(fleet, app, digest)
+
+        # ticks leave it alone, a person may try again, another digest is tried by itself
+        fleet.ring("poison")
+        wait_for(lambda: "given up: " in fleet.logs(), what="the tick that leaves it alone")
+        assert len(fleet.history("poison")) == 1
+        assert all(worker.alive for worker in workers)
+
+        for worker in workers:
+            worker.kill()
+        nursery.worker()
+        digest = fleet.push("poison", [config_map("web", data={"key": "mended"})]).digest
+        fleet.ring("poison")
+        at_rest(fleet, "poison", digest)
