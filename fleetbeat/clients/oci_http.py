@@ -106,13 +106,13 @@ class Session(requests.Session):
             raise
         except FOREIGN as error:
             self._seconds_left()
-            raise SourceUnavailable(f"{self.host}: {what}: {_describe(error, self._limits)}") from None
+            raise SourceUnavailable(f"{what}: {_describe(error, self._limits)}") from None
         finally:
             response.close()
         self._seconds_left()  # a connection cut at the deadline looks like the end of the body
         announced = response.headers.get("Content-Length", "")
         if response.request.method != "HEAD" and announced.isdecimal() and int(announced) > len(content):
-            raise SourceUnavailable(f"{self.host}: {what}: the connection broke off after {len(content)} bytes")
+            raise SourceUnavailable(f"{what}: the connection broke off after {len(content)} bytes")
         return bytes(content)
 
     def check(self, response: requests.Response, what: str, *fine: int) -> None:
@@ -189,6 +189,7 @@ def _describe(error: BaseException, limits: Http) -> str:
         (urllib3.exceptions.ReadTimeoutError, f"no answer for {limits.read:g} s"),
         (requests.TooManyRedirects, f"more than {_MAX_REDIRECTS} redirects"),
         (urllib3.exceptions.ProxyError, "the proxy could not be used"),
+        (http.client.IncompleteRead, "the connection broke off in the middle of an answer"),
     ):
         if any(isinstance(cause, kinds) for cause in causes):
             return words

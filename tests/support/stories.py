@@ -7,7 +7,7 @@ time of three syncs.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,8 +15,10 @@ import yaml
 from fleet import Fleet, config_map
 from waiting import wait_for
 
-#: file name → text (or bytes)
+#: file name → text
 Files = Mapping[str, str]
+#: puts a bundle where the application looks for it: "good" first, then "bad", at last "mended"
+Publish = Callable[[Fleet, "Story", str], None]
 
 #: an object every bundle of a story has; the bad bundle wants it changed, and must not get that
 KEPT = "kept"
@@ -27,13 +29,12 @@ class Mistake:
     """What is wrong with the second bundle."""
 
     name: str
-    bad: Files  #: files of the bad bundle, beside the good object; ``NAMESPACE`` stands for the story's namespace
+    bad: Files | Publish  #: files beside the good object (``NAMESPACE`` stands for the story's), or who publishes all
     says: tuple[str, ...]  #: pieces of the message a person gets
     error: str = ""  #: the error's word
+    source: Callable[[], Mapping[str, Any]] = dict  #: fields of the catalog's source, where it is not the registry
     before: Files = field(default_factory=dict)  #: of the first bundle
     destination: bool = True  #: does the application give its objects a namespace?
-    #: applied all the same: the server finds the mistake only while writing
-    may_write: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -68,11 +69,12 @@ def live_through(fleet: Fleet, mistakes: Sequence[Mistake], timeout: float = 120
         stories[mistake.name] = story
         status, answer = cluster.request("POST", "/api/v1/namespaces", {"metadata": {"name": story.namespace}})
         assert status == 201, answer
-        fleet.push(story.app, _files(story, "good", mistake.before))
+        publish(fleet, story, mistake, "good")
         # A far retry: the tests look at one run, not at its repetitions.
         fleet.application(
             story.app,
             namespace=story.namespace if mistake.destination else "",
+            source=mistake.source(),
             retry={"limit": 1, "backoff": {"duration": "3m"}},
         )
     for mistake in mistakes:
@@ -82,7 +84,7 @@ def live_through(fleet: Fleet, mistakes: Sequence[Mistake], timeout: float = 120
     start = cluster.audit_position()
     for mistake in mistakes:
         story = stories[mistake.name]
-        fleet.push(story.app, _files(story, "wanted", mistake.bad))
+        publish(fleet, story, mistake, "bad")
     requests = {mistake.name: fleet.request(stories[mistake.name].app) for mistake in mistakes}
     for mistake in mistakes:
         story = stories[mistake.name]
@@ -94,7 +96,7 @@ def live_through(fleet: Fleet, mistakes: Sequence[Mistake], timeout: float = 120
         story.writes = [event for event in written if f" app/{story.app} " in event["userAgent"] + " "]
 
     for mistake in mistakes:
-        fleet.push(stories[mistake.name].app, _files(stories[mistake.name], "wanted", mistake.before))
+        publish(fleet, stories[mistake.name], mistake, "mended")
     requests = {mistake.name: fleet.request(stories[mistake.name].app) for mistake in mistakes}
     for mistake in mistakes:
         story = stories[mistake.name]
@@ -126,17 +128,25 @@ def check(story: Story, mistake: Mistake) -> None:
         assert story.bad["error"] == mistake.error
     assert story.state["message"] == message, "status and history tell the same"
     assert story.state["phase"] == "Failed"
-    assert story.state["sync"] == "OutOfSync"
+    assert story.state["sync"] == ("OutOfSync" if story.bad["results"] else "Unknown"), "unknown without a comparison"
     assert story.state["digest"] == story.good["revision"]["digest"], "the good bundle stays in force"
-    if not mistake.may_write:
-        assert not story.writes, [f"{e['verb']} {e['requestURI']}" for e in story.writes]
-        assert story.kept is not None
-        assert story.kept["data"] == {"value": "good"}
+    assert not story.writes, [f"{e['verb']} {e['requestURI']}" for e in story.writes]
+    assert story.kept is not None
+    assert story.kept["data"] == {"value": "good"}
     assert story.mended["phase"] == "Succeeded", story.mended["message"]
     assert story.after is not None
     assert story.after["data"] == {"value": "wanted"}
 
 
-def _files(story: Story, value: str, more: Files) -> dict[str, str]:
-    files = {name: text.replace("NAMESPACE", story.namespace) for name, text in more.items()}
-    return {"00-kept.yaml": doc(config_map(KEPT, story.namespace, {"value": value})), **files}
+def publish(fleet: Fleet, story: Story, mistake: Mistake, stage: str) -> None:
+    if callable(mistake.bad):
+        mistake.bad(fleet, story, stage)
+    else:
+        fleet.push(story.app, files(story, stage, mistake.bad if stage == "bad" else mistake.before))
+
+
+def files(story: Story, stage: str, more: Files | None = None) -> dict[str, str]:
+    """The good object, changed from the second bundle on, and ``more``."""
+    value = "good" if stage == "good" else "wanted"
+    placed = {name: text.replace("NAMESPACE", story.namespace) for name, text in (more or {}).items()}
+    return {"00-kept.yaml": doc(config_map(KEPT, story.namespace, {"value": value})), **placed}
