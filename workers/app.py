@@ -12,10 +12,12 @@ from fleetbeat.clients.broker import make_app
 from fleetbeat.settings import load
 from fleetbeat.wire import Doorbell
 from workers import apply, diff, pull, reconcile, render, report
+from workers.events import batch_events
 from workers.parts import parts
 from workers.task import carry_out
 
 app = make_app(load(), "fleetbeat.workers")
+batch_events(app)
 
 
 @worker_init.connect

@@ -28,6 +28,7 @@ _ORIGIN = f"gen{os.getpid()}@{gethostname()}"  # as Celery names a publisher
 class Celery(celery.Celery):
     """A Celery application that carries the settings it was made from."""
 
+    amqp_cls = "fleetbeat.clients.broker_transport:Amqp"
     settings: Settings
 
 
@@ -60,6 +61,9 @@ def make_app(settings: Settings, name: str) -> Celery:
         # Redis may be away for any time. Running steps go on meanwhile: their lock decides, not the connection.
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
+        # A primary that becomes a replica answers READONLY or UNBLOCKED, which kombu counts among the errors of a
+        # channel; without this they end the worker.
+        broker_channel_error_retry=True,
         worker_cancel_long_running_tasks_on_connection_loss=False,
         # A step that cannot publish its successor leaves that to the lease soon, instead of holding its slot.
         task_publish_retry_policy={"max_retries": 2, "interval_start": 0, "interval_step": 0.2, "interval_max": 0.5},

@@ -5,8 +5,10 @@ from __future__ import annotations
 from fleetbeat import wire
 from fleetbeat.clients.broker import make_app
 from fleetbeat.settings import load
+from workers.events import batch_events
 
 app = make_app(load(), "fleetbeat.bench.noop")
+batch_events(app)
 
 
 @app.task(name=wire.RECONCILE)

@@ -59,6 +59,7 @@ class Rig:
             "FLEETBEAT_REDIS_URL": self.redis.url,
             "FLEETBEAT_KEY": base64.b64encode(secrets.token_bytes(32)).decode(),
             "FLEETBEAT_CATALOG": str(self.catalog),
+            "PYTHONDONTWRITEBYTECODE": "",  # an installation compiles its modules once, not at each start
             **settings,
         }
         parts = Parts(self.folder, self.env)

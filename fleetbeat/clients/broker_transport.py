@@ -1,0 +1,48 @@
+"""kombu's Redis transport with one Redis client per channel.
+
+kombu makes a new ``redis.Redis`` for every command it sends outside of its event loop: when a message is delivered,
+acknowledged, published. Making one takes 0.15 ms and borrowing a connection from the channel's pool nearly nothing, so
+the client is kept and the pool does what pools are for. Empty tasks take 1.5 instead of 2.2 ms of CPU each by it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import kombu
+from celery.app.amqp import AMQP
+from kombu.transport import redis as kombu_redis
+
+
+class Channel(kombu_redis.Channel):
+    """A client holds no connection of its own, only a pool, so threads may share it (redis-py promises that)."""
+
+    _borrowing: Any = None
+
+    # kombu's type stubs leave this method out
+
+    def _create_client(self, asynchronous: bool = False) -> Any:
+        if asynchronous:  # of the event loop, which does keep a connection: kombu makes these once itself
+            return super()._create_client(asynchronous=True)  # type: ignore[misc]
+        client = self._borrowing
+        if client is None or client.connection_pool is not self.pool:  # a new pool after a lost connection
+            client = self._borrowing = super()._create_client()  # type: ignore[misc]
+        return client
+
+
+class Transport(kombu_redis.Transport):
+    Channel = Channel
+
+
+class Connection(kombu.Connection):
+    """Takes our transport wherever kombu would take its own one for Redis. Its name in URLs stays kombu's."""
+
+    def get_transport_cls(self) -> Any:
+        found = super().get_transport_cls()
+        return Transport if found is kombu_redis.Transport else found
+
+
+class Amqp(AMQP):
+    """A Celery application's ``amqp_cls``."""
+
+    Connection = Connection

@@ -1,0 +1,82 @@
+"""One Redis client per channel, on a real server: kept while the channel's pool is, gone with it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from fleetbeat.clients.broker import make_app
+from fleetbeat.clients.broker_transport import Transport
+from fleetbeat.model import SecretText
+from fleetbeat.settings import Settings
+
+
+def test_commands_share_one_client(redis_url: str) -> None:
+    channel = make_app(Settings(redis_url=SecretText(redis_url)), "t").connection_for_write().default_channel
+    with channel.conn_or_acquire() as first, channel.conn_or_acquire() as second:
+        assert first is second
+        assert first is not channel.client  # the event loop's, which keeps a connection of its own
+        assert first.connection is None
+
+
+def test_a_new_pool_gets_a_new_client(redis_url: str) -> None:
+    channel = make_app(Settings(redis_url=SecretText(redis_url)), "t").connection_for_write().default_channel
+    with channel.conn_or_acquire() as before:
+        before.hset("k", "field", "v")
+    channel._disconnect_pools()
+    with channel.conn_or_acquire() as after:
+        assert after is not before
+        assert after.hget("k", "field") == b"v"
+
+
+def test_threads_may_use_it_at_once(redis_url: str) -> None:
+    channel = make_app(Settings(redis_url=SecretText(redis_url)), "t").connection_for_write().default_channel
+    wrong: list[str] = []
+
+    def work(number: int) -> None:
+        with channel.conn_or_acquire() as client:
+            for turn in range(200):
+                text = f"{number}-{turn}"
+                with client.pipeline() as pipe:
+                    answers = pipe.hset(f"key-{number}", "field", text).hget(f"key-{number}", "field").execute()
+                if answers[1] != text.encode():
+                    wrong.append(f"{text}: {answers}")
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        pytest.param("redis://:secret@h:6379/1", "redis://:**@h:6379/1", id="plain"),
+        pytest.param("rediss://:secret@h:6379/1?ssl_cert_reqs=CERT_REQUIRED", "rediss://:**@h:6379/1", id="tls"),
+        pytest.param("unix:///run/redis.sock?db=2", "redis+socket:///run/redis.sock", id="socket"),
+    ],
+)
+def test_every_redis_url_uses_it_and_is_shown_as_it_was_given(url: str, shown: str) -> None:
+    connection = make_app(Settings(redis_url=SecretText(url)), "t").connection_for_write()
+    assert connection.get_transport_cls() is Transport
+    assert connection.clone().get_transport_cls() is Transport
+    assert connection.as_uri() == shown
+    assert bool(connection.ssl) == url.startswith("rediss")
+
+
+def test_other_celery_applications_of_the_process_keep_kombus_own() -> None:
+    code = """
+import celery
+from fleetbeat.clients.broker import make_app
+from fleetbeat.settings import Settings
+make_app(Settings(), "ours").connection_for_write().transport
+other = celery.Celery("theirs", broker="redis://127.0.0.1:1/0").connection_for_write()
+print(other.get_transport_cls().__module__)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "kombu.transport.redis"
