@@ -1,97 +1,38 @@
 """In which order objects are written and deleted.
 
-Order = wave, then what the wave cannot do without (prerequisites), then tiers of kinds, then kind, then name.
+Order = phase, wave, then what the wave cannot do without (prerequisites), then what objects depend on, then tiers of
+kinds, then kind, then name.
 
 - A *stage* is what must be healthy before the next one begins. Namespaces and CustomResourceDefinitions are a stage of
-  their own, pulled forward into the earliest wave with an object that needs them: bundles without any wave annotation
-  then work at the first sync (field case c2).
+  their own, pulled forward into the earliest phase and wave with an object that needs them: bundles without any wave
+  annotation then work at the first sync (field case c2). Objects that depend on others of their stage follow in a stage
+  of their own, one for each level of dependencies.
 - A *tier* is what is written in parallel; tiers follow each other as soon as the writes are answered, without waiting
-  for health. A tier boundary stands only where the API server itself, or a controller that deletes what it does not
-  like, needs the earlier object (reasons below). Fewer boundaries mean more requests in flight.
-
-Kinds are matched with their API group: by kind alone, the ``Service`` of serving.knative.dev would pass for a Service.
+  for health (``tiers.py``).
 """
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
+from fleetbeat.decisions import depends
+from fleetbeat.decisions.hooks import PHASES, SyncPhase
+from fleetbeat.decisions.order import SYNC_WAVE, Order, live_wave, order_of, wave_of
+from fleetbeat.decisions.problems import Problem
+from fleetbeat.decisions.tiers import PREREQUISITES, rank_of, tier_of, tiers
 from fleetbeat.errors import ManifestError
 from fleetbeat.model import Manifest, ObjectId
 
-SYNC_WAVE = "argocd.argoproj.io/sync-wave"
-
-#: Tiers of kinds, each in the order its requests begin. The order merges Flux's and Argo CD's lists: both put access,
-#: quotas and configuration before Service and Service before workloads, Flux puts admission webhooks last, Argo CD has
-#: network policies and disruption budgets first, so that no Pod of the bundle ever runs without them. "*" = any other.
-_TIERS: tuple[tuple[str, ...], ...] = (
-    # What admission looks up or fills in from while later objects are created: classes (an unknown PriorityClass or
-    # RuntimeClass rejects the Pod, the default StorageClass is written into the claim), quotas and limits, service
-    # accounts (a Pod without its account is rejected, a token Secret without it is deleted), and roles, which a
-    # binding made by anyone short of cluster-admin must find.
-    (
-        "PriorityClass.scheduling.k8s.io",
-        "RuntimeClass.node.k8s.io",
-        "StorageClass.storage.k8s.io",
-        "VolumeSnapshotClass.snapshot.storage.k8s.io",
-        "IngressClass.networking.k8s.io",
-        "GatewayClass.gateway.networking.k8s.io",
-        "NetworkPolicy.networking.k8s.io",
-        "ResourceQuota",
-        "LimitRange",
-        "PodDisruptionBudget.policy",
-        "ServiceAccount",
-        "ClusterRole.rbac.authorization.k8s.io",
-        "Role.rbac.authorization.k8s.io",
-    ),
-    # What Pods mount, read or are allowed by.
-    (
-        "ClusterRoleBinding.rbac.authorization.k8s.io",
-        "RoleBinding.rbac.authorization.k8s.io",
-        "ConfigMap",
-        "Secret",
-        "PersistentVolume",
-        "PersistentVolumeClaim",
-    ),
-    # Services begin first: Pods get the addresses of the Services that exist when they start.
-    (
-        "Service",
-        "DaemonSet.apps",
-        "Pod",
-        "ReplicationController",
-        "ReplicaSet.apps",
-        "Deployment.apps",
-        "StatefulSet.apps",
-        "HorizontalPodAutoscaler.autoscaling",
-        "Job.batch",
-        "CronJob.batch",
-        "Ingress.networking.k8s.io",
-        "*",
-    ),
-    # What puts itself in the path of other requests: it would judge, or block, the rest of its own bundle.
-    (
-        "ValidatingAdmissionPolicy.admissionregistration.k8s.io",
-        "ValidatingAdmissionPolicyBinding.admissionregistration.k8s.io",
-        "MutatingAdmissionPolicy.admissionregistration.k8s.io",
-        "MutatingAdmissionPolicyBinding.admissionregistration.k8s.io",
-        "MutatingWebhookConfiguration.admissionregistration.k8s.io",
-        "ValidatingWebhookConfiguration.admissionregistration.k8s.io",
-        "APIService.apiregistration.k8s.io",
-    ),
-)
-
-_PREREQUISITES = ("CustomResourceDefinition.apiextensions.k8s.io", "Namespace")
-_TIER = {kind: number for number, kinds in enumerate(_TIERS) for kind in kinds}
-_RANK = {kind: number for number, kind in enumerate((*_PREREQUISITES, *(k for tier in _TIERS for k in tier)))}
-
-#: Go's strconv.Atoi, which is how Argo CD reads the annotation
-_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+__all__ = ["SYNC_WAVE", "Arranged", "Part", "Stage", "arrange", "live_wave", "plan", "prune_order", "render", "wave_of"]
 
 Part = Literal["prerequisites", "objects"]
+_PARTS: tuple[Part, ...] = ("prerequisites", "objects")
+
+#: Phases every good sync goes through.
+_EVERY_TIME: tuple[SyncPhase, ...] = ("PreSync", "Sync", "PostSync")
 
 
 @dataclass(frozen=True)
@@ -101,54 +42,69 @@ class Stage:
     wave: int
     part: Part
     tiers: tuple[tuple[ObjectId, ...], ...]  #: none is empty
+    phase: SyncPhase = "Sync"
+    level: int = 0  #: n > 0: depends on objects of level n - 1 in the same phase, wave and part
 
     @property
     def ids(self) -> tuple[ObjectId, ...]:
         return tuple(obj for tier in self.tiers for obj in tier)
 
 
-def wave_of(manifest: Manifest) -> int:
-    """The wave the manifest asks for, 0 when it does not.
+class Slot(NamedTuple):
+    """A place in the order, before dependencies inside of it. Compares as it comes."""
 
-    Raises ManifestError for a value that is not a whole number: a guess would change the order in silence.
-    """
-    text = manifest.annotations.get(SYNC_WAVE, "0")
-    if not _is_wave(text):
-        raise ManifestError(
-            [
-                f'{manifest.origin}: {manifest.id}: annotation {SYNC_WAVE} must be a whole number in quotes like "-5", '
-                f"not {text!r}"
-            ]
-        )
-    return int(text)
+    phase: int  #: index in ``PHASES``
+    wave: int
+    part: int  #: index in ``_PARTS``
+
+    def __str__(self) -> str:
+        return f"{PHASES[self.phase]}, wave {self.wave}, {_PARTS[self.part]}"
 
 
-def live_wave(annotations: Mapping[str, str]) -> int:
-    """The wave a live object names, for ``prune_order``; 0 when somebody made it unreadable since it was applied."""
-    text = annotations.get(SYNC_WAVE, "0")
-    return int(text) if _is_wave(text) else 0
-
-
-def _is_wave(text: object) -> bool:
-    return isinstance(text, str) and _INTEGER.fullmatch(text) is not None
+@dataclass(frozen=True)
+class Arranged:
+    stages: tuple[Stage, ...]  #: everything whose turn is known; an object of several phases stands in each
+    problems: tuple[Problem, ...]  #: why it is not known of the rest
 
 
 def plan(manifests: Sequence[Manifest]) -> tuple[Stage, ...]:
-    """All objects in stages. The result does not depend on the order of ``manifests``.
+    """All objects in stages, without those that ask to be left out (``argocd.argoproj.io/hook: Skip``).
 
-    Raises ManifestError with one problem per manifest whose wave cannot be read.
+    The result does not depend on the order of ``manifests``. Raises ManifestError with every problem of every manifest
+    whose turn cannot be told: a wave, hook or dependency that cannot be read, dependencies on what comes later, in a
+    ring, or on nothing.
     """
-    waves = _own_waves(manifests)
-    needed = _needed_waves(manifests, waves)
-    stages: dict[tuple[int, Part], list[ObjectId]] = defaultdict(list)
-    for manifest in manifests:
-        obj, wave = manifest.id, waves[manifest.id]
-        if obj.group_kind in _PREREQUISITES:
-            stages[min(wave, needed.get(_provides(manifest), wave)), "prerequisites"].append(obj)
-        else:
-            stages[wave, "objects"].append(obj)
-    in_order = sorted(stages, key=lambda key: (key[0], key[1] == "objects"))
-    return tuple(Stage(wave, part, _tiers(stages[wave, part])) for wave, part in in_order)
+    arranged = arrange(manifests)
+    if arranged.problems:
+        raise ManifestError(list(arranged.problems))
+    return arranged.stages
+
+
+def arrange(manifests: Sequence[Manifest]) -> Arranged:
+    """The plan as far as it can be told, and every problem in the order of ``plan``'s error. Never raises."""
+    orders = {manifest.id: order_of(manifest) for manifest in manifests}
+    problems = [problem for order in orders.values() for problem in order.problems]
+    slots = _slots(manifests, orders)
+    edges, more = _edges(manifests, orders, slots)
+    problems += more
+    stuck = depends.knotted(edges)
+
+    stages: dict[tuple[Slot, int], list[ObjectId]] = defaultdict(list)
+    members: dict[Slot, list[ObjectId]] = defaultdict(list)
+    for obj, places in slots.items():
+        for slot in places:
+            if obj not in stuck:
+                members[slot].append(obj)
+    for slot, inside in members.items():
+        for obj, level in depends.levels(inside, edges).items():
+            stages[slot, level].append(obj)
+    return Arranged(
+        tuple(
+            Stage(slot.wave, _PARTS[slot.part], tiers(stages[slot, level]), PHASES[slot.phase], level)
+            for slot, level in sorted(stages)
+        ),
+        tuple(sorted(problems)),
+    )
 
 
 def prune_order(objects: Iterable[tuple[ObjectId, int]]) -> tuple[tuple[ObjectId, ...], ...]:
@@ -160,19 +116,19 @@ def prune_order(objects: Iterable[tuple[ObjectId, int]]) -> tuple[tuple[ObjectId
     waves = dict(objects)
     contents: dict[tuple[str, ...], int] = {}
     for obj, wave in waves.items():
-        if obj.group_kind not in _PREREQUISITES:
+        if obj.group_kind not in PREREQUISITES:
             for need in (("Namespace", obj.namespace), ("group", obj.group)):
                 contents[need] = min(wave, contents.get(need, wave))
     steps: dict[tuple[int, int], list[ObjectId]] = defaultdict(list)
     for obj, wave in waves.items():
         if obj.group_kind == "Namespace":
             steps[-min(wave, contents.get(("Namespace", obj.name), wave)), 2].append(obj)
-        elif obj.group_kind in _PREREQUISITES:
+        elif obj.group_kind in PREREQUISITES:
             group = obj.name.partition(".")[2]
             steps[-min(wave, contents.get(("group", group), wave)), 1].append(obj)
         else:
-            steps[-wave, -_tier(obj)].append(obj)
-    return tuple(tuple(sorted(steps[step], key=_rank, reverse=True)) for step in sorted(steps))
+            steps[-wave, -tier_of(obj)].append(obj)
+    return tuple(tuple(sorted(steps[step], key=rank_of, reverse=True)) for step in sorted(steps))
 
 
 def render(stages: Iterable[Stage]) -> str:
@@ -182,32 +138,71 @@ def render(stages: Iterable[Stage]) -> str:
 
 def _lines(stages: Iterable[Stage]) -> Iterator[str]:
     for stage in stages:
-        yield f"wave {stage.wave}, {stage.part}"
+        dependants = " that depend on them" if stage.level else ""
+        yield f"{stage.phase}, wave {stage.wave}, {stage.part}{dependants}"
         for number, tier in enumerate(stage.tiers, 1):
             yield from (f"  {number}  {obj}" for obj in tier)
 
 
-def _own_waves(manifests: Iterable[Manifest]) -> dict[ObjectId, int]:
-    waves: dict[ObjectId, int] = {}
-    problems: list[str] = []
+def _slots(manifests: Iterable[Manifest], orders: Mapping[ObjectId, Order]) -> dict[ObjectId, tuple[Slot, ...]]:
+    """Where each object stands, first place first; nothing for what has problems or is left out.
+
+    A prerequisite that is no hook moves forward to the first thing that needs it: a namespace to what lives in it, a
+    definition to what is of its kind. Phases that a good sync never comes to are no reason to move.
+    """
+    slots: dict[ObjectId, tuple[Slot, ...]] = {}
+    needed: dict[tuple[str, ...], tuple[int, int]] = {}
     for manifest in manifests:
-        try:
-            waves[manifest.id] = wave_of(manifest)
-        except ManifestError as error:
-            problems += error.problems
-    if problems:
-        raise ManifestError(sorted(problems))
-    return waves
+        obj, order = manifest.id, orders[manifest.id]
+        part = _PARTS.index("prerequisites" if obj.group_kind in PREREQUISITES else "objects")
+        phases = () if order.problems else order.phases
+        slots[obj] = tuple(Slot(PHASES.index(phase), order.wave, part) for phase in phases)
+        if slots[obj] and phases[0] in _EVERY_TIME:
+            first = slots[obj][0][:2]
+            for need in (("Namespace", obj.namespace), ("kind", obj.group, obj.kind)):
+                needed[need] = min(first, needed.get(need, first))
+    for manifest in manifests:
+        obj = manifest.id
+        if obj.group_kind in PREREQUISITES and orders[obj].hook is None and slots[obj]:
+            own = slots[obj][0]
+            phase, wave = min(own[:2], needed.get(_provides(manifest), own[:2]))
+            slots[obj] = (Slot(phase, wave, own.part),)
+    return slots
 
 
-def _needed_waves(manifests: Iterable[Manifest], waves: dict[ObjectId, int]) -> dict[tuple[str, ...], int]:
-    """The earliest wave in which a namespace is lived in, or a kind is used."""
-    needed: dict[tuple[str, ...], int] = {}
-    for manifest in manifests:
-        obj, wave = manifest.id, waves[manifest.id]
-        for need in (("Namespace", obj.namespace), ("kind", obj.group, obj.kind)):
-            needed[need] = min(wave, needed.get(need, wave))
-    return needed
+def _edges(
+    manifests: Iterable[Manifest], orders: Mapping[ObjectId, Order], slots: Mapping[ObjectId, tuple[Slot, ...]]
+) -> tuple[dict[ObjectId, set[ObjectId]], list[Problem]]:
+    """Who waits for whom, and the dependencies that can never be met."""
+    edges: dict[ObjectId, set[ObjectId]] = {obj: set() for obj in slots}
+    problems: list[Problem] = []
+    origins = {manifest.id: manifest.origin for manifest in manifests}
+
+    def problem(obj: ObjectId, text: str) -> None:
+        problems.append(Problem.at(origins[obj], text, subject=str(obj)))
+
+    for obj, order in orders.items():
+        for reference in order.depends_on:
+            need = depends.find(reference, slots)
+            if need is None:
+                problem(obj, depends.absent(reference, slots))
+            elif orders[need].left_out:
+                problem(obj, f"annotation {depends.DEPENDS_ON}: {need} is not applied: {orders[need].left_out}")
+            else:
+                edges[obj].add(need)
+    for ring in depends.cycles(edges):
+        text = f"annotation {depends.DEPENDS_ON} goes in a ring: {depends.told(ring)}"
+        problem(ring[0], text if len(ring) > 1 else f"annotation {depends.DEPENDS_ON}: it depends on itself")
+    stuck = depends.knotted(edges)
+    for obj, needs in edges.items():
+        for need in sorted(needs):
+            if obj not in stuck and slots[obj] and slots[need] and slots[need][0] > slots[obj][0]:
+                problem(
+                    obj,
+                    f"annotation {depends.DEPENDS_ON}: {need} comes later ({slots[need][0]}) than the object itself "
+                    f"({slots[obj][0]}); change their waves",
+                )
+    return edges, problems
 
 
 def _provides(manifest: Manifest) -> tuple[str, ...]:
@@ -218,19 +213,3 @@ def _provides(manifest: Manifest) -> tuple[str, ...]:
     spec = spec if isinstance(spec, dict) else {}
     names = spec.get("names")
     return ("kind", str(spec.get("group", "")), str(names.get("kind", "")) if isinstance(names, dict) else "")
-
-
-def _tiers(ids: Iterable[ObjectId]) -> tuple[tuple[ObjectId, ...], ...]:
-    tiers: dict[int, list[ObjectId]] = defaultdict(list)
-    for obj in sorted(ids, key=_rank):
-        tiers[_tier(obj)].append(obj)
-    return tuple(tuple(tiers[number]) for number in sorted(tiers))
-
-
-def _tier(obj: ObjectId) -> int:
-    # Prerequisites are never mixed with others and need nothing of each other: one tier.
-    return _TIER.get(obj.group_kind, _TIER["*"])
-
-
-def _rank(obj: ObjectId) -> tuple[int, ObjectId]:
-    return (_RANK.get(obj.group_kind, _RANK["*"]), obj)

@@ -55,10 +55,10 @@ def test_a_bundle_without_waves_is_put_in_order():
         ]
     )
     assert render(stages) == lines("""
-    wave 0, prerequisites
+    Sync, wave 0, prerequisites
       1  CustomResourceDefinition carts.shop.example.com
       1  Namespace shop
-    wave 0, objects
+    Sync, wave 0, objects
       1  ServiceAccount shop/web
       1  Role shop/web
       2  RoleBinding shop/web
@@ -84,17 +84,17 @@ def test_prerequisites_are_pulled_into_the_earliest_wave_that_needs_them():
         ]
     )
     assert render(stages) == lines("""
-    wave -1, prerequisites
+    Sync, wave -1, prerequisites
       1  Namespace shop
-    wave -1, objects
+    Sync, wave -1, objects
       1  ConfigMap shop/early
-    wave 0, objects
+    Sync, wave 0, objects
       1  ConfigMap elsewhere/late
-    wave 2, prerequisites
+    Sync, wave 2, prerequisites
       1  CustomResourceDefinition carts.shop.example.com
-    wave 2, objects
+    Sync, wave 2, objects
       1  Cart.shop.example.com shop/main
-    wave 3, prerequisites
+    Sync, wave 3, prerequisites
       1  Namespace unused
     """)
 
