@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import uuid
 from pathlib import Path
 
 from breaking import at_rest, breakable, created, kept, new_namespace, stale_writes, versions
@@ -22,7 +23,7 @@ def test_every_message_delivered_twice(tmp_path: Path, registry: Registry, clust
     with breakable(tmp_path, registry, cluster) as (fleet, nursery):
         for _ in range(2):
             nursery.worker({"do": "twice"})
-        spaces = {f"app{n}": new_namespace(cluster) for n in range(4)}
+        spaces = {f"app-{uuid.uuid4().hex[:6]}": new_namespace(cluster) for _ in range(4)}
         for round_, value in enumerate(("first", "second")):
             since = cluster.audit_position()
             digests = {}
@@ -55,7 +56,7 @@ def test_two_reconciles_of_a_new_application_at_once(tmp_path: Path, registry: R
     with breakable(tmp_path, registry, cluster) as (fleet, nursery):
         two = [nursery.worker(), nursery.worker()]
         wait_for(lambda: all("ready" in worker.log.read_text() for worker in two), timeout=30, what="both workers")
-        apps = {f"new{n}": new_namespace(cluster) for n in range(6)}
+        apps = {f"new-{uuid.uuid4().hex[:6]}": new_namespace(cluster) for _ in range(6)}
         for app, namespace in apps.items():
             digest = fleet.push(app, [config_map("web")]).digest
             gate = threading.Barrier(3)

@@ -10,6 +10,7 @@ import os
 import random
 import re
 import time
+import uuid
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ class Run:
 
     def __init__(self, fleet: Fleet, nursery: Nursery, cluster: Cluster, dice: random.Random) -> None:
         self.fleet, self.nursery, self.dice = fleet, nursery, dice
-        self.spaces = {f"app{n}": new_namespace(cluster) for n in range(APPS)}
+        self.spaces = {f"app-{uuid.uuid4().hex[:6]}": new_namespace(cluster) for _ in range(APPS)}
         self.wanted: dict[str, dict[str, str]] = {}
         self.digests: dict[str, str] = {}
         self.pushes = self.kills = 0

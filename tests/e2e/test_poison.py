@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from pathlib import Path
 
 from breaking import at_rest, breakable, new_namespace
@@ -13,7 +14,8 @@ from fleetbeat.decisions.lifecycle import MAX_TRIES
 from fleetbeat.local.cluster import Cluster
 from fleetbeat.local.registry import Registry
 
-POISON = {"point": "in render", "do": "exit", "app": "poison", "always": True}
+POISON = f"poison-{uuid.uuid4().hex[:6]}"
+DEADLY = {"point": "in render", "do": "exit", "app": POISON, "always": True}
 
 
 def test_a_bundle_that_kills_its_workers_is_given_up(tmp_path: Path, registry: Registry, cluster: Cluster) -> None:
@@ -26,19 +28,19 @@ def test_a_bundle_that_kills_its_workers_is_given_up(tmp_path: Path, registry: R
             nonlocal workers, deaths
             alive = [worker for worker in workers if worker.alive]
             deaths += len(workers) - len(alive)
-            workers = [*alive, *(nursery.worker(POISON) for _ in range(2 - len(alive)))]
+            workers = [*alive, *(nursery.worker(DEADLY) for _ in range(2 - len(alive)))]
 
         def given_up() -> bool:
             supervise()
-            return bool(fleet.history("poison"))
+            return bool(fleet.history(POISON))
 
         supervise()
-        good = {f"good{n}": new_namespace(cluster) for n in range(3)}
-        for app, namespace in {**good, "poison": new_namespace(cluster)}.items():
+        good = {f"good-{uuid.uuid4().hex[:6]}": new_namespace(cluster) for _ in range(3)}
+        for app, namespace in {**good, POISON: new_namespace(cluster)}.items():
             fleet.push(app, [config_map("web", data={"key": "first"})])
             fleet.application(app, namespace=namespace)
         wait_for(given_up, timeout=90, what="the poison to be given up")
-        (entry,) = fleet.history("poison")
+        (entry,) = fleet.history(POISON)
         assert (entry["phase"], entry["error"]) == ("Failed", "WorkerLost"), dump(entry)
         assert "render was begun" in entry["message"]
         assert deaths == MAX_TRIES
@@ -50,14 +52,14 @@ def test_a_bundle_that_kills_its_workers_is_given_up(tmp_path: Path, registry: R
             at_rest(fleet, app, digest)
 
         # ticks leave it alone, a person may try again, another digest is tried by itself
-        fleet.ring("poison")
+        fleet.ring(POISON)
         wait_for(lambda: "given up: " in fleet.logs(), what="the tick that leaves it alone")
-        assert len(fleet.history("poison")) == 1
+        assert len(fleet.history(POISON)) == 1
         assert all(worker.alive for worker in workers)
 
         for worker in workers:
             worker.kill()
         nursery.worker()
-        digest = fleet.push("poison", [config_map("web", data={"key": "mended"})]).digest
-        fleet.ring("poison")
-        at_rest(fleet, "poison", digest)
+        digest = fleet.push(POISON, [config_map("web", data={"key": "mended"})]).digest
+        fleet.ring(POISON)
+        at_rest(fleet, POISON, digest)
