@@ -84,6 +84,7 @@ def _outside(session: Session) -> Iterator[Check]:
             sources[source.oci, source.tag or "", source.digest or "", source.semver or ""] = source
     except FleetbeatError:
         return  # told by the check of the catalog
+    _ = session.source  # imports requests, which two threads must not begin to do at once
     with ThreadPoolExecutor(8) as pool:
         asked = [pool.submit(lambda c: list(outside.cluster(session, c)), cluster) for cluster in clusters.values()]
         asked += [pool.submit(lambda s: list(outside.registry(session, s)), source) for source in sources.values()]
