@@ -256,9 +256,10 @@ class _Reader:
     def _anchor(self, event: Any, anchors: dict[str, _Anchor | _Frame]) -> _Anchor:
         found = anchors.get(event.anchor)
         if isinstance(found, _Frame):
-            raise self._problem(f"anchor {event.anchor!r} contains itself", event)
+            raise self._problem("an anchor contains itself", event)
         if found is None:
-            raise self._problem(f"no anchor {event.anchor!r} before this alias in the same document", event)
+            # Its name is not shown: it may be a password that begins with *.
+            raise self._problem("an alias (*…) without its anchor before it in the document; quote text with *", event)
         return found
 
     def _merge(self, top: _Frame, value: Any, event: Any) -> None:
