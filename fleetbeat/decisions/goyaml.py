@@ -259,7 +259,7 @@ class _Reader:
             raise self._problem("an anchor contains itself", event)
         if found is None:
             # Its name is not shown: it may be a password that begins with *.
-            raise self._problem("an alias (*…) without its anchor before it in the document; quote text with *", event)
+            raise self._problem("no anchor for this alias before it in the same document; quote text with *", event)
         return found
 
     def _merge(self, top: _Frame, value: Any, event: Any) -> None:
