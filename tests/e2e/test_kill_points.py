@@ -58,7 +58,7 @@ CHANGING: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory, registry: Registry, cluster: Cluster) -> Iterator[Place]:
-    with breakable(tmp_path_factory.mktemp("points"), registry, cluster) as made:
+    with breakable(tmp_path_factory.mktemp("points"), registry, cluster, lock_ttl=1.2, lease=1.2) as made:
         yield made
 
 
