@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from fleetbeat.decisions.problems import Problem
+
 _ENDINGS = (".yaml", ".yml", ".json")
 
 #: File names another tool works from. kustomize and Helm know exactly these spellings.
@@ -27,7 +29,7 @@ RENDERED_GROUPS = {"kustomize.config.k8s.io": _RENDERED_BY["kustomization.yaml"]
 class Selection:
     files: tuple[str, ...]  #: sorted
     skipped: tuple[tuple[str, str], ...]  #: (file, why), sorted
-    problems: tuple[str, ...]
+    problems: tuple[Problem, ...]
 
 
 def select(files: Iterable[str], folder: str) -> Selection:
@@ -55,7 +57,7 @@ def select(files: Iterable[str], folder: str) -> Selection:
         if any(part.startswith(".") for part in (*above, name)):
             skipped.append((file, "hidden"))
         elif name in _RENDERED_BY:
-            problems.append(f"{file}: {_RENDERED_BY[name]}")
+            problems.append(Problem(_RENDERED_BY[name], file=file))
         elif name.lower().endswith(_ENDINGS):
             chosen.append(file)
         else:
@@ -64,4 +66,4 @@ def select(files: Iterable[str], folder: str) -> Selection:
 
 
 def _nothing(problem: str) -> Selection:
-    return Selection((), (), (problem,))
+    return Selection((), (), (Problem(problem),))

@@ -1,7 +1,8 @@
 """Bundle files → wanted objects, in two steps: ``read`` needs no cluster, ``resolve`` needs the API set of the target.
 
 Both collect every mistake before they raise: a person corrects a bundle once, not once per mistake. Nothing is
-skipped on an error, since what is skipped would be pruned (field case d5).
+skipped on an error, since what is skipped would be pruned (field case d5). ``scan`` and ``place`` are the same steps
+for those who want to see all that can be seen of a bundle with mistakes (``fleetbeat check``).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import orjson
 from fleetbeat.decisions import goyaml, manifest_body
 from fleetbeat.decisions.manifest_body import BodyProblem
 from fleetbeat.decisions.manifest_files import select
+from fleetbeat.decisions.problems import Problem
 from fleetbeat.errors import ManifestError, NotYet
 from fleetbeat.model import ApiResource, ApiSet, Body, Manifest, ObjectId, Origin
 
@@ -35,12 +37,15 @@ class RawManifest:
 class ReadResult:
     documents: tuple[RawManifest, ...]  #: in the order of file, document, list item
     skipped: tuple[tuple[str, str], ...]  #: (file, or place of an object, and why it is not applied)
+    problems: tuple[Problem, ...] = ()  #: only from ``scan``
 
 
 @dataclass(frozen=True)
 class Resolved:
     manifests: list[Manifest]  #: in the order they were read
     warnings: tuple[str, ...]  #: full sentences, each naming the object
+    problems: tuple[Problem, ...] = ()  #: only from ``place``
+    absent: tuple[Problem, ...] = ()  #: only from ``place``: kinds that may still come
 
 
 def read(files: Mapping[str, bytes], *, path: str = "") -> ReadResult:
@@ -50,13 +55,22 @@ def read(files: Mapping[str, bytes], *, path: str = "") -> ReadResult:
     docs/manifests.md describes. Raises ManifestError with every problem of every file; one with a syntax error is
     read up to there.
     """
+    found = scan(files, path=path)
+    refuse(found.problems)
+    return found
+
+
+def scan(files: Mapping[str, bytes], *, path: str = "") -> ReadResult:
+    """``read`` that returns the problems beside what is readable."""
     selection = select(files, path)
     problems = list(selection.problems)
     skipped = list(selection.skipped)
     documents: list[RawManifest] = []
     for file in selection.files:
+        number = 0
         try:
             for document in goyaml.load_all(files[file]):
+                number = document.number
                 origin = Origin(file, document.number, document.line)
                 for item in _objects(document.value, origin, problems):
                     if isinstance(item, RawManifest):
@@ -64,12 +78,11 @@ def read(files: Mapping[str, bytes], *, path: str = "") -> ReadResult:
                     else:
                         skipped.append(item)
         except goyaml.YamlProblem as problem:
-            problems.append(f"{file}, line {problem.line}: {problem.message}")
-    _raise(problems)
-    return ReadResult(tuple(documents), tuple(skipped))
+            problems.append(Problem.in_line(file, problem.line, problem.message, document=number + 1))
+    return ReadResult(tuple(documents), tuple(skipped), tuple(problems))
 
 
-def _objects(value: Any, origin: Origin, problems: list[str]) -> Iterator[RawManifest | tuple[str, str]]:
+def _objects(value: Any, origin: Origin, problems: list[Problem]) -> Iterator[RawManifest | tuple[str, str]]:
     if value is None:
         return
     for body, item in manifest_body.objects(value):
@@ -80,7 +93,7 @@ def _objects(value: Any, origin: Origin, problems: list[str]) -> Iterator[RawMan
         try:
             yield RawManifest(manifest_body.cleaned(body), origin)
         except BodyProblem as problem:
-            problems.append(f"{where}: {label}: {problem}" if label else f"{where}: {problem}")
+            problems.append(Problem.at(origin, str(problem), subject=label, item=item))
 
 
 def bundle_kinds(raw: Sequence[RawManifest]) -> tuple[ApiResource, ...]:
@@ -124,39 +137,47 @@ def resolve(raw: Sequence[RawManifest], *, apis: ApiSet, namespace: str) -> Reso
     Raises NotYet when nothing else is wrong than kinds that may still come: custom ones, or any when the cluster
     could not tell all it serves.
     """
+    found = place(raw, apis=apis, namespace=namespace)
+    if found.absent and not found.problems:
+        raise NotYet("\n".join(_capped(found.absent)))
+    refuse(found.problems + found.absent)
+    return found
+
+
+def place(raw: Sequence[RawManifest], *, apis: ApiSet, namespace: str | None) -> Resolved:
+    """``resolve`` that returns the problems beside what could be placed.
+
+    ``namespace`` None: the default is not known, objects that name none are left without.
+    """
     ours = bundle_kinds(raw)
-    problems: list[str] = []
-    absent: list[str] = []
+    problems: list[Problem] = []
+    absent: list[Problem] = []
     warnings: list[str] = []
     placed: dict[ObjectId, Manifest] = {}
     for document in raw:
         body, metadata = document.body, document.body["metadata"]
         group, _, version = body["apiVersion"].rpartition("/")
-        label = f"{document.origin}: {manifest_body.label_of(body)}"
+        label = manifest_body.label_of(body)
         resource = apis.find(group, body["kind"], version) or _find(ours, group, body["kind"], version)
         if resource is None:
             text, may_come = _unknown(apis, ours, group, version, body["kind"])
-            (absent if may_come else problems).append(f"{label}: {text}")
+            (absent if may_come else problems).append(Problem.at(document.origin, text, subject=label))
             continue
-        place = (metadata.get("namespace") or namespace) if resource.namespaced else ""
-        if resource.namespaced and not place:
-            problems.append(
-                f"{label}: names no namespace, and the application has no spec.destination.namespace to give it"
-            )
+        home = (metadata.get("namespace") or namespace or "") if resource.namespaced else ""
+        if resource.namespaced and not home and namespace is not None:
+            text = "names no namespace, and the application has no spec.destination.namespace to give it"
+            problems.append(Problem.at(document.origin, text, subject=label))
             continue
         if not resource.namespaced and metadata.get("namespace"):
-            warnings.append(
-                f"{label}: {resource.kind} is cluster-scoped; namespace {metadata['namespace']!r} is ignored"
-            )
-        key = ObjectId(group, body["kind"], place, metadata["name"])
+            text = f"{resource.kind} is cluster-scoped; namespace {metadata['namespace']!r} is ignored"
+            warnings.append(f"{document.origin}: {label}: {text}")
+        key = ObjectId(group, body["kind"], home, metadata["name"])
         if key in placed:
-            problems.append(f"{document.origin}: {key} also stands in {placed[key].origin}; keep one")
+            text = f"also stands in {placed[key].origin}; keep one"
+            problems.append(Problem.at(document.origin, text, subject=str(key)))
             continue
-        placed[key] = Manifest(key, version, _in_namespace(body, place), document.origin)
-    if absent and not problems:
-        raise NotYet("\n".join(_capped(absent)))
-    _raise(problems + absent)
-    return Resolved(list(placed.values()), tuple(warnings))
+        placed[key] = Manifest(key, version, _in_namespace(body, home), document.origin)
+    return Resolved(list(placed.values()), tuple(warnings), tuple(problems), tuple(absent))
 
 
 def _find(kinds: Sequence[ApiResource], group: str, kind: str, version: str) -> ApiResource | None:
@@ -190,11 +211,12 @@ def digest(manifest: Manifest) -> str:
     return "sha256:" + hashlib.sha256(text).hexdigest()
 
 
-def _capped(problems: list[str]) -> list[str]:
+def _capped(problems: Sequence[Problem]) -> list[str]:
     more = len(problems) - MAX_PROBLEMS
-    return [*problems[:MAX_PROBLEMS], f"and {more} more"] if more > 0 else problems
+    return [*problems[:MAX_PROBLEMS], f"and {more} more"] if more > 0 else list(problems)
 
 
-def _raise(problems: list[str]) -> None:
+def refuse(problems: Sequence[Problem]) -> None:
+    """Raises ManifestError with the first ``MAX_PROBLEMS`` and the number of the rest, when there are any."""
     if problems:
         raise ManifestError(_capped(problems))

@@ -29,8 +29,15 @@ class Problem(str):
         return self
 
     @classmethod
+    def in_line(cls, file: str, line: int, message: str, *, document: int) -> Problem:
+        """For text that is no YAML: the line is all that is known of the place, so the message keeps it."""
+        self = cls(message, file=file, document=document, place=f"{file}, line {line}")
+        self.message = f"line {line}: {message}"
+        return self
+
+    @classmethod
     def at(cls, origin: Origin, message: str, *, subject: str = "", item: str = "") -> Problem:
-        """``item``: where in the document, `` , item 2`` of a list."""
+        """``item``: where in the document, ``, item 2`` of a list."""
         return cls(message, file=origin.file, document=origin.document, place=f"{origin}{item}", subject=subject)
 
 

@@ -11,7 +11,7 @@ says so); a read and a dry-run for one that is there.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -97,11 +97,17 @@ class Comparer:
         self._absent_namespaces = set(absent_namespaces)
         self._absent_accounts: set[tuple[str, str]] = set()
 
-    def compare(self, manifests: Sequence[Manifest], pool: Requests) -> Comparison:
-        """Namespaces and CRDs first, then service accounts: whether they are absent decides who is exempt."""
+    def compare(
+        self, manifests: Sequence[Manifest], pool: Requests, *, left_out: Container[ObjectId] = ()
+    ) -> Comparison:
+        """Namespaces and CRDs first, then service accounts: whether they are absent decides who is exempt.
+
+        ``left_out``: manifests that are not applied; there is no verdict on them.
+        """
         batches: dict[int, list[tuple[int, Manifest]]] = {0: [], 1: [], 2: []}
-        for numbered in enumerate(manifests):
-            batches[_FIRST.get(numbered[1].id.group_kind, 2)].append(numbered)
+        for index, manifest in enumerate(manifests):
+            if manifest.id not in left_out:
+                batches[_FIRST.get(manifest.id.group_kind, 2)].append((index, manifest))
         found: dict[ObjectId, Verdict] = {}
         for batch in batches.values():
             for (_, manifest), verdict in zip(batch, pool.map(self._judge, batch), strict=True):
@@ -110,7 +116,7 @@ class Comparer:
                     self._absent_namespaces.add(manifest.id.name)
                 elif verdict.absent and manifest.id.kind == "ServiceAccount":
                     self._absent_accounts.add((manifest.id.namespace, manifest.id.name))
-        return Comparison({m.id: found[m.id] for m in manifests})
+        return Comparison({m.id: found[m.id] for m in manifests if m.id in found})
 
     def _judge(self, numbered: tuple[int, Manifest]) -> Verdict:
         """Errors that concern this object alone become its failed result, so that all of them are told at once."""

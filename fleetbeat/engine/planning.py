@@ -34,12 +34,15 @@ def make_plan(
 
     ``owned_kinds``: ``Kind.group`` of everything the ApplySet parent lists; empty before the first sync, which then
     needs no LIST. ``known``: what the last run left. A plan with failed results has no stages: nothing is to be
-    written then.
+    written then. Manifests that ask to be left out (``hook: Skip``) are in nobody's stage, and their live copies, if an
+    earlier bundle applied them, stay as they are.
     """
     order = waves(manifests)  # first, because a wave that cannot be read is everybody's problem
+    wanted = [key for stage in order for key in stage.ids]
+    left_out = {m.id for m in manifests}.difference(wanted)
     kinds = frozenset(owned_kinds) | group_kinds(known)
     live = observe(cluster, apis, applyset, kinds, pool)
-    missing = _missing_namespace(cluster, application, manifests)
+    missing = _missing_namespace(cluster, application, wanted)
     comparer = Comparer(
         cluster,
         apis,
@@ -50,16 +53,16 @@ def make_plan(
         heal=application.sync.self_heal,
         absent_namespaces=[missing] if missing else [],
     )
-    comparison = comparer.compare(manifests, pool)
+    comparison = comparer.compare(manifests, pool, left_out=left_out)
     settled = comparison.settled
     if any(result.outcome == "failed" for result in settled):
         return Plan(settled=settled, known=comparison.known), comparison
 
     # Objects read although no list had them count too: one stored object may be served in two API groups (case d1).
-    wanted = [m.id for m in manifests]
     uids = {live[key]["metadata"]["uid"] for key in wanted if key in live}
     uids |= {v.live["metadata"]["uid"] for v in comparison.verdicts.values() if v.live is not None}
-    pruning = _pruning(application, apis, live, wanted, uids, applyset)
+    prunable = {key: body for key, body in live.items() if key not in left_out}
+    pruning = _pruning(application, apis, prunable, wanted, uids, applyset)
     kept = tuple(ObjectResult(key, "kept", why) for key, why in pruning.kept)
     stages = _stages(order, comparison, known)
     removals = {
@@ -87,12 +90,12 @@ def make_plan(
     return plan, comparison
 
 
-def _missing_namespace(cluster: ClusterPort, application: Application, manifests: Sequence[Manifest]) -> str:
+def _missing_namespace(cluster: ClusterPort, application: Application, wanted: Collection[ObjectId]) -> str:
     """The destination namespace when the option CreateNamespace has to make it."""
     name = application.destination.namespace
     if not (application.sync.create_namespace and name):
         return ""
-    if any(m.id == ObjectId("", "Namespace", "", name) for m in manifests):
+    if ObjectId("", "Namespace", "", name) in wanted:
         return ""
     return "" if cluster.get(_NAMESPACE, "", name) is not None else name
 

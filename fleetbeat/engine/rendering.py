@@ -1,11 +1,16 @@
-"""From the bytes of a bundle to manifests for one cluster: unpacked, read, defaulted, checked against its API set."""
+"""From the bytes of a bundle to manifests for one cluster: unpacked, read, defaulted, checked against its API set.
+
+What the objects' own marks ask for is read here too, before anything is planned: a bundle that cannot be synced as it
+says is refused as a whole, by the same rules that ``fleetbeat check`` uses.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from fleetbeat.decisions.bundles import unpack
-from fleetbeat.decisions.manifests import bundle_kinds, read, resolve
+from fleetbeat.decisions.examine import examine
+from fleetbeat.decisions.manifests import bundle_kinds, read, refuse, resolve
 from fleetbeat.engine.kinds import api_set_for
 from fleetbeat.model import Application, Manifest
 from fleetbeat.ports import ClusterPort
@@ -13,7 +18,7 @@ from fleetbeat.ports import ClusterPort
 
 @dataclass(frozen=True)
 class Rendered:
-    manifests: list[Manifest]  #: in the order they were read
+    manifests: list[Manifest]  #: in the order they were read, those that are left out (``hook: Skip``) included
     said: tuple[str, ...]  #: what was skipped or assumed, full sentences
 
 
@@ -26,5 +31,8 @@ def render(
     used = {(d.body["apiVersion"].rpartition("/")[0], d.body["kind"]) for d in found.documents}
     apis = api_set_for(cluster, used - ours)
     resolved = resolve(found.documents, apis=apis, namespace=application.destination.namespace)
-    said = (*(f"{place} is not applied: {why}" for place, why in found.skipped), *resolved.warnings)
+    examined = examine(resolved.manifests)
+    refuse(examined.problems)
+    skipped = (f"{place} is not applied: {why}" for place, why in found.skipped)
+    said = (*skipped, *resolved.warnings, *examined.left_out, *map(str, examined.remarks))
     return Rendered(resolved.manifests, said)

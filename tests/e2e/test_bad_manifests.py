@@ -110,7 +110,7 @@ BEFORE_THE_CLUSTER_IS_ASKED = [
             "a.yaml": doc(config_map("twin", data={"from": "a"})),
             "b.yaml": doc(config_map("twin", "NAMESPACE", data={"from": "b"})),
         },
-        ("b.yaml, document 1", "ConfigMap NAMESPACE/twin also stands in a.yaml, document 1"),
+        ("b.yaml, document 1", "ConfigMap NAMESPACE/twin: also stands in a.yaml, document 1"),
         "ManifestError",
     ),
     Mistake(

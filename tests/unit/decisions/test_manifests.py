@@ -385,7 +385,7 @@ def test_one_object_twice_after_defaulting() -> None:
     """Field case i9."""
     files = bundle(a_yaml=config_map("x"), b_yaml=config_map("y") + "---\n" + config_map("x", namespace="shop"))
     assert refusal(files) == (
-        "b.yaml, document 2 (line 3): ConfigMap shop/x also stands in a.yaml, document 1 (line 1); keep one"
+        "b.yaml, document 2 (line 3): ConfigMap shop/x: also stands in a.yaml, document 1 (line 1); keep one"
     )
 
 

@@ -1,0 +1,45 @@
+"""All manifests of a bundle together: what a sync would refuse, what it would tell, and in which order it would go.
+
+Rendering asks it before anything is planned, ``fleetbeat check`` before anything is pushed: what one refuses the other
+finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fleetbeat.decisions import hooks
+from fleetbeat.decisions.options import read
+from fleetbeat.decisions.problems import Problem
+from fleetbeat.decisions.waves import Stage, arrange
+from fleetbeat.model import Manifest
+
+
+@dataclass(frozen=True)
+class Examined:
+    stages: tuple[Stage, ...]  #: of everything whose turn can be told
+    problems: tuple[Problem, ...]  #: a sync refuses the bundle for each of them
+    remarks: tuple[Problem, ...]  #: marks that do nothing; a sync tells them
+    left_out: tuple[str, ...]  #: which objects are not applied although they are manifests, full sentences
+
+
+def examine(manifests: Sequence[Manifest]) -> Examined:
+    """In the order of the manifests, dependencies between them last. Never raises."""
+    problems: list[Problem] = []
+    remarks: list[Problem] = []
+    left_out: list[str] = []
+    for manifest in manifests:
+        options = read(manifest)
+        problems += options.problems
+        remarks += options.remarks
+        order, subject = options.order, str(manifest.id)
+        if order.problems or order.hook is None:
+            continue
+        if order.left_out:
+            left_out.append(f"{manifest.origin}: {subject} is not applied: {order.left_out}")
+        else:
+            problems.append(Problem.at(manifest.origin, hooks.refusal(order.hook), subject=subject))
+    arranged = arrange(manifests)
+    problems += [problem for problem in arranged.problems if problem not in problems]
+    return Examined(arranged.stages, tuple(problems), tuple(remarks), tuple(left_out))
