@@ -12,6 +12,7 @@ from fleetbeat.cli.session import Session
 _HERE = "fleetbeat.cli."
 SECTIONS = {
     "Every day": {
+        "check": Entry(_HERE + "check:check", "Look for mistakes in manifests, without a server."),
         "push": Entry(_HERE + "push:push", "Push a folder of manifests to an OCI registry."),
         "sync": Entry(_HERE + "sync:sync", "Sync an application now."),
         "status": Entry(_HERE + "status:status", "What is synced, what is not, and why."),

@@ -24,8 +24,11 @@ class Examined:
     left_out: tuple[str, ...]  #: which objects are not applied although they are manifests, full sentences
 
 
-def examine(manifests: Sequence[Manifest]) -> Examined:
-    """In the order of the manifests, dependencies between them last. Never raises."""
+def examine(manifests: Sequence[Manifest], *, complete: bool = True) -> Examined:
+    """In the order of the manifests, dependencies between them last. Never raises.
+
+    ``complete`` False: these are not all of the bundle, since some of it cannot be read.
+    """
     problems: list[Problem] = []
     remarks: list[Problem] = []
     left_out: list[str] = []
@@ -40,6 +43,6 @@ def examine(manifests: Sequence[Manifest]) -> Examined:
             left_out.append(f"{manifest.origin}: {subject} is not applied: {order.left_out}")
         else:
             problems.append(Problem.at(manifest.origin, hooks.refusal(order.hook), subject=subject))
-    arranged = arrange(manifests)
+    arranged = arrange(manifests, complete=complete)
     problems += [problem for problem in arranged.problems if problem not in problems]
     return Examined(arranged.stages, tuple(problems), tuple(remarks), tuple(left_out))

@@ -18,7 +18,7 @@ from typing import Any
 from fleetbeat.decisions.hooks import items
 from fleetbeat.decisions.option_keys import KNOWN, OURS, is_stranger, misspelt
 from fleetbeat.decisions.order import Order, order_of
-from fleetbeat.decisions.problems import Problem, did_you_mean, shown
+from fleetbeat.decisions.problems import Problem, did_you_mean, nearest, shown
 from fleetbeat.model import Manifest
 
 SYNC_OPTIONS = "argocd.argoproj.io/sync-options"
@@ -149,7 +149,7 @@ class _Reader:
             name, _, value = item.partition("=")
             allowed = _SYNC_OPTIONS.get(name)
             if allowed is None:
-                self._unknown_option(name, item)
+                self._unknown_option(name, value)
             elif value not in allowed:
                 options = ", ".join(f"{name}={word}" for word in allowed)
                 self._problem(f"annotation {SYNC_OPTIONS}: {shown(item)} is not one of {options}")
@@ -157,14 +157,15 @@ class _Reader:
                 self._problem(f"annotation {SYNC_OPTIONS} has both {name}={found[name]} and {item}")
         return {name: found.get(name, values[0]) for name, values in _SYNC_OPTIONS.items()}
 
-    def _unknown_option(self, name: str, item: str) -> None:
+    def _unknown_option(self, name: str, value: str) -> None:
+        item = f"{name}={value}" if value else name
         if name in _OF_THE_APPLICATION:
             self._remark(
                 f"annotation {SYNC_OPTIONS}: {name} is an option of the application (spec.sync.options); on an object "
                 "it does nothing"
             )
-        elif hint := did_you_mean(name, (*_SYNC_OPTIONS, *_OF_THE_APPLICATION)):
-            self._problem(f"annotation {SYNC_OPTIONS}: unknown option {shown(item)}.{hint}")
+        elif near := nearest(name, (*_SYNC_OPTIONS, *_OF_THE_APPLICATION)):
+            self._problem(f"annotation {SYNC_OPTIONS}: unknown option {shown(item)}. Did you mean {near}={value}?")
         else:
             self._remark(f"annotation {SYNC_OPTIONS}: unknown option {shown(item)}. Known: {', '.join(_SYNC_OPTIONS)}")
 

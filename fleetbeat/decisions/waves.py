@@ -80,12 +80,15 @@ def plan(manifests: Sequence[Manifest]) -> tuple[Stage, ...]:
     return arranged.stages
 
 
-def arrange(manifests: Sequence[Manifest]) -> Arranged:
-    """The plan as far as it can be told, and every problem in the order of ``plan``'s error. Never raises."""
+def arrange(manifests: Sequence[Manifest], *, complete: bool = True) -> Arranged:
+    """The plan as far as it can be told, and every problem in the order of ``plan``'s error. Never raises.
+
+    ``complete`` False: some objects of the bundle could not be read; what depends on them is not blamed for it.
+    """
     orders = {manifest.id: order_of(manifest) for manifest in manifests}
     problems = [problem for order in orders.values() for problem in order.problems]
     slots = _slots(manifests, orders)
-    edges, more = _edges(manifests, orders, slots)
+    edges, more = _edges(manifests, orders, slots, complete)
     problems += more
     stuck = depends.knotted(edges)
 
@@ -171,7 +174,10 @@ def _slots(manifests: Iterable[Manifest], orders: Mapping[ObjectId, Order]) -> d
 
 
 def _edges(
-    manifests: Iterable[Manifest], orders: Mapping[ObjectId, Order], slots: Mapping[ObjectId, tuple[Slot, ...]]
+    manifests: Iterable[Manifest],
+    orders: Mapping[ObjectId, Order],
+    slots: Mapping[ObjectId, tuple[Slot, ...]],
+    complete: bool,
 ) -> tuple[dict[ObjectId, set[ObjectId]], list[Problem]]:
     """Who waits for whom, and the dependencies that can never be met."""
     edges: dict[ObjectId, set[ObjectId]] = {obj: set() for obj in slots}
@@ -185,7 +191,8 @@ def _edges(
         for reference in order.depends_on:
             need = depends.find(reference, slots)
             if need is None:
-                problem(obj, depends.absent(reference, slots))
+                if complete:
+                    problem(obj, depends.absent(reference, slots))
             elif orders[need].left_out:
                 problem(obj, f"annotation {depends.DEPENDS_ON}: {need} is not applied: {orders[need].left_out}")
             else:
