@@ -64,3 +64,11 @@ def blob(digest: str) -> str:
 def resolved(source_key: str) -> str:
     """string: digest a tag or range meant moments ago, shared by all applications of the source. TTL seconds."""
     return f"{PREFIX}resolved:{source_key}"
+
+
+def observed(cluster: str, group_kind: str, namespace: str) -> str:
+    """hash: the last sweep of one kind (clients/observe.py): "@" → ms it began, ApplySet id → JSON of fingerprints.
+
+    Writer: whoever sweeps. TTL 1 h. ``…:sweeping`` beside it: string, token of who sweeps now, TTL 30 s.
+    """
+    return f"{PREFIX}observed:{cluster}:{group_kind}:{namespace}"

@@ -56,6 +56,14 @@ class Steps:
 
 
 @dataclass(frozen=True)
+class Observe:
+    share: float = 0.25
+    """Part of an application's interval that a shared look at its cluster may be old: at 3 m, 45 s, cut to …"""
+    longest: float = 15.0
+    """… this many seconds. Larger costs the cluster fewer lists, and finds drift that much later."""
+
+
+@dataclass(frozen=True)
 class Bundles:
     """Limits while pulling and unpacking; a bundle over one of them is refused by name of the limit."""
 
@@ -87,7 +95,7 @@ class Blobs:
 
 @dataclass(frozen=True)
 class Settings:
-    redis_url: SecretText = SecretText("redis://127.0.0.1:6379/0")
+    redis_url: SecretText = field(default=SecretText("redis://127.0.0.1:6379/0"))
     """A secret because it may carry a password."""
     key: SecretText | None = None
     """base64 of 32 random bytes that seal blobs and catalog entries in Redis. `fleetbeat key` prints a new one."""
@@ -103,6 +111,7 @@ class Settings:
     lock: Lock = field(default_factory=Lock)
     beat: Beat = field(default_factory=Beat)
     steps: Steps = field(default_factory=Steps)
+    observe: Observe = field(default_factory=Observe)
     bundles: Bundles = field(default_factory=Bundles)
     http: Http = field(default_factory=Http)
     blobs: Blobs = field(default_factory=Blobs)
@@ -137,7 +146,7 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
         if top.name in _SHORT:
             known[f"FLEETBEAT_{top.name.upper()}"] = (None, top)
         else:
-            group: Any = top.default_factory  # type: ignore[misc]
+            group: Any = top.default_factory
             for leaf in dataclasses.fields(group):
                 known[f"FLEETBEAT_{top.name}_{leaf.name}".upper()] = (top.name, leaf)
     tops: dict[str, Any] = {}

@@ -9,9 +9,8 @@ import orjson
 
 from fleetbeat import keys
 from fleetbeat.clients.store import errors
-from fleetbeat.decisions.changes import Fingerprint, fingerprint
 from fleetbeat.engine.plan import Known, known_from_json, known_to_json
-from fleetbeat.model import Body, ObjectId, Revision, Source
+from fleetbeat.model import ObjectId, Revision, Source
 from workers.parts import Parts
 
 
@@ -31,10 +30,6 @@ def resolve(shared: Parts, source: Source, *, fresh: bool = False) -> Revision:
     with errors():
         shared.store.redis.set(key, f"{revision.digest} {revision.tag}", px=int(shared.settings.resolve_ttl * 1000))
     return revision
-
-
-def mark(key: ObjectId, body: Body | None) -> Fingerprint | None:
-    return fingerprint(body, key.group_kind) if body is not None else None
 
 
 def load_known(shared: Parts, digest: str) -> dict[ObjectId, Known] | None:

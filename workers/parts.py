@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fleetbeat.clients.blobs import Blobs
 from fleetbeat.clients.catalogs import Catalogs
 from fleetbeat.clients.due import DueSet
+from fleetbeat.clients.observe import Observations
 from fleetbeat.clients.oci import OciSource
 from fleetbeat.clients.runs import Runs
 from fleetbeat.clients.store import Store
@@ -25,6 +26,7 @@ class Parts:
     catalogs: Catalogs
     due: DueSet
     source: OciSource
+    observations: Observations
     pool: Requests
 
 
@@ -41,6 +43,7 @@ def parts() -> Parts:
         catalogs=Catalogs(store),
         due=DueSet(store, settings.beat),
         source=OciSource(settings.http, settings.bundles),
+        observations=Observations(store),
         pool=Requests(
             ThreadPoolExecutor(settings.steps.parallel * 2, thread_name_prefix="requests"), settings.steps.parallel
         ),

@@ -180,11 +180,16 @@ class Runs:
         with errors():
             self._store.redis.hset(keys.state(app), mapping=_mapping(fields))
 
-    def look_again(self, app: str, seconds: float) -> None:
-        """Make an application that has no run due in so many seconds, whatever its regular slot is."""
+    def now(self) -> int:
+        """ms since epoch by the server's clock."""
         with errors():
             now: Any = self._store.redis.time()
-            at = now[0] * 1000 + now[1] // 1000 + int(seconds * 1000)
+        return int(now[0] * 1000 + now[1] // 1000)
+
+    def look_again(self, app: str, seconds: float) -> None:
+        """Make an application that has no run due in so many seconds, whatever its regular slot is."""
+        at = self.now() + int(seconds * 1000)
+        with errors():
             self._store.redis.zadd(keys.DUE, {app: at}, xx=True)
 
     def raise_fence(self, seen: int) -> None:

@@ -83,6 +83,7 @@ class Fleet:
             "FLEETBEAT_BEAT_LEASE": str(lease),
             "FLEETBEAT_BEAT_CATALOG_EVERY": "0.2",
             "FLEETBEAT_RESOLVE_TTL": "0.2",
+            "FLEETBEAT_OBSERVE_LONGEST": "0.001",  # a test that rings wants to know how things are now
             **settings,
         }
         self.settings: Settings = load(self.env)

@@ -1,0 +1,187 @@
+"""The shared look: how many requests a fleet costs, and that nobody sees anything stale. Real Redis, real API server."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fleetbeat import keys
+from fleetbeat.clients.cluster import KubernetesCluster
+from fleetbeat.clients.observe import Observations
+from fleetbeat.clients.store import Store, errors
+from fleetbeat.decisions.inventory import PART_OF, applyset_id
+from fleetbeat.errors import ClusterUnavailable, Unauthorized
+from fleetbeat.local.cluster import Cluster
+from fleetbeat.model import Cluster as ClusterEntry
+from fleetbeat.model import Credential, ObjectId, SecretText
+from fleetbeat.settings import Http
+
+KINDS = (("", "ConfigMap"), ("", "Secret"), ("", "ServiceAccount"))
+
+
+@pytest.fixture
+def store(redis_url: str) -> Store:
+    return Store(redis_url, bytes(32))
+
+
+def connect(cluster: Cluster, token: str, name: str) -> KubernetesCluster:
+    entry = ClusterEntry(
+        name=name,
+        server=cluster.server,
+        ca=Credential(inline=SecretText(cluster.ca_pem)),
+        token=Credential(inline=SecretText(token)),
+    )
+    return KubernetesCluster.connect(entry, http=Http())
+
+
+@pytest.fixture
+def kube(cluster: Cluster) -> KubernetesCluster:
+    return connect(cluster, cluster.token, "test")
+
+
+def place(cluster: Cluster, namespace: str, kind: str, name: str, app: str) -> None:
+    plural = {"ConfigMap": "configmaps", "Secret": "secrets", "ServiceAccount": "serviceaccounts"}[kind]
+    body = {"metadata": {"name": name, "labels": {PART_OF: applyset_id(app, "fleetbeat")}}}
+    status, answer = cluster.request("POST", f"/api/v1/namespaces/{namespace}/{plural}", body)
+    assert status == 201, answer
+
+
+def lists(cluster: Cluster, since: int) -> list[str]:
+    return [
+        e["requestURI"].split("?")[0]
+        for e in cluster.audit(since)
+        if e["verb"] == "list" and e["userAgent"].startswith("fleetbeat/")
+    ]
+
+
+def test_a_fleet_of_applications_costs_one_request_per_kind(
+    store: Store, cluster: Cluster, kube: KubernetesCluster, namespace: str
+) -> None:
+    apps = [f"app-{uuid.uuid4().hex[:6]}" for _ in range(50)]
+    for app in apps:
+        for _, kind in KINDS:
+            place(cluster, namespace, kind, app, app)
+    apis, look = kube.api_set(), Observations(store)
+    places = {kind: [namespace] for kind in KINDS}
+    since = cluster.audit_position()
+    for app in apps:
+        found = look.look(kube, apis, applyset_id(app, "fleetbeat"), places, age=60)
+        assert set(found) == {ObjectId(g, k, namespace, app) for g, k in KINDS}
+    assert sorted(lists(cluster, since)) == ["/api/v1/configmaps", "/api/v1/secrets", "/api/v1/serviceaccounts"]
+
+
+def test_many_at_once_are_answered_by_one_sweep(
+    store: Store, cluster: Cluster, kube: KubernetesCluster, namespace: str
+) -> None:
+    """Single-flight: workers that come while a sweep is under way wait for its answer."""
+    app = f"app-{uuid.uuid4().hex[:6]}"
+    place(cluster, namespace, "ConfigMap", "web", app)
+    apis, begin = kube.api_set(), threading.Barrier(12)
+    answers: list[Any] = []
+
+    def ask() -> None:
+        look = Observations(Store(store_url, bytes(32)))
+        begin.wait(10)
+        answers.append(look.look(kube, apis, applyset_id(app, "fleetbeat"), {("", "ConfigMap"): [namespace]}, age=60))
+
+    store_url = f"redis://127.0.0.1:{store.redis.connection_pool.connection_kwargs['port']}/0"
+    since = cluster.audit_position()
+    threads = [threading.Thread(target=ask) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert len(answers) == 12
+    assert all(set(answer) == {ObjectId("", "ConfigMap", namespace, "web")} for answer in answers)
+    assert lists(cluster, since) == ["/api/v1/configmaps"]
+
+
+def now_ms(store: Store) -> int:
+    with errors():
+        seconds, micros = store.redis.time()  # type: ignore[misc]
+    return seconds * 1000 + micros // 1000
+
+
+@pytest.mark.parametrize(
+    ("limits", "asks_again"),
+    [
+        pytest.param(lambda _: {"age": 60}, False, id="fresh enough"),
+        pytest.param(lambda _: {"age": 0}, True, id="too old"),
+        pytest.param(lambda store: {"age": 60, "since": now_ms(store) + 1}, True, id="begun before the last run ended"),
+    ],
+)
+def test_what_is_too_old_is_asked_again(
+    store: Store,
+    cluster: Cluster,
+    kube: KubernetesCluster,
+    namespace: str,
+    limits: Callable[[Store], dict[str, Any]],
+    asks_again: bool,
+) -> None:
+    app = f"app-{uuid.uuid4().hex[:6]}"
+    place(cluster, namespace, "ConfigMap", "old", app)
+    apis, look = kube.api_set(), Observations(store)
+    places = {("", "ConfigMap"): [namespace]}
+    before = look.look(kube, apis, applyset_id(app, "fleetbeat"), places, age=60)
+    place(cluster, namespace, "ConfigMap", "new", app)
+    with errors():
+        store.redis.hincrby(keys.observed("test", "ConfigMap", ""), "@", -1)  # so that the same millisecond is over
+    after = look.look(kube, apis, applyset_id(app, "fleetbeat"), places, **limits(store))
+    assert (len(after) > len(before)) is asks_again
+
+
+def test_a_kind_that_is_not_served_has_no_objects(store: Store, kube: KubernetesCluster) -> None:
+    look = Observations(store)
+    assert look.look(kube, kube.api_set(), "applyset-x", {("gone.example.com", "Boat"): ["x"]}, age=60) == {}
+
+
+def test_a_failing_list_raises_and_keeps_nothing(store: Store, kube: KubernetesCluster) -> None:
+    """Field case k9: nothing partial is ever taken for the truth, and the next one may try."""
+
+    class Failing:
+        name = "test"
+
+        def list(self, *_: object, **__: object) -> list[Any]:
+            raise ClusterUnavailable("gone")
+
+    look, apis = Observations(store), kube.api_set()
+    with pytest.raises(ClusterUnavailable):
+        look.look(Failing(), apis, "applyset-x", {("", "ConfigMap"): ["x"]}, age=60)  # type: ignore[arg-type]
+    with errors():
+        assert store.redis.keys("*observed*") == []
+
+
+def test_rights_per_namespace_are_enough(store: Store, cluster: Cluster, namespace: str) -> None:
+    """Where the cluster-wide LIST is forbidden the sweep is made per namespace, shared all the same."""
+    user = f"tenant-{uuid.uuid4().hex[:6]}"
+    certificate = cluster.client_certificate(user)
+    rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"
+    rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}
+    assert cluster.request("POST", f"{rbac}/roles", {"metadata": {"name": "look"}, "rules": [rule]})[0] == 201
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "look"}
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}
+    binding = {"metadata": {"name": "look"}, "roleRef": reference, "subjects": [subject]}
+    assert cluster.request("POST", f"{rbac}/rolebindings", binding)[0] == 201
+    entry = ClusterEntry(
+        name="limited",
+        server=cluster.server,
+        ca=Credential(inline=SecretText(cluster.ca_pem)),
+        client_certificate=Credential(inline=SecretText(certificate.certificate)),
+        client_key=Credential(inline=SecretText(certificate.key)),
+    )
+    kube = KubernetesCluster.connect(entry, http=Http())
+    apps = [f"app-{uuid.uuid4().hex[:6]}" for _ in range(3)]
+    for app in apps:
+        place(cluster, namespace, "ConfigMap", app, app)
+    apis, look = kube.api_set(), Observations(store)
+    since = cluster.audit_position()
+    for app in apps:
+        found = look.look(kube, apis, applyset_id(app, "fleetbeat"), {("", "ConfigMap"): [namespace]}, age=60)
+        assert set(found) == {ObjectId("", "ConfigMap", namespace, app)}
+    assert lists(cluster, since) == ["/api/v1/configmaps", f"/api/v1/namespaces/{namespace}/configmaps"]
+    with pytest.raises(Unauthorized, match="secrets"):
+        look.look(kube, apis, "applyset-x", {("", "Secret"): [namespace]}, age=60)
