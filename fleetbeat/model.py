@@ -101,6 +101,7 @@ class ApiResource(NamedTuple):
     plural: str
     namespaced: bool
     preferred: bool = True  #: this version is the group's preferred one
+    has_status: bool | None = None  #: has a status subresource; None = not known
 
 
 @dataclass(frozen=True)
@@ -189,7 +190,54 @@ class SyncPolicy:
     allow_empty: bool = False  #: may a sync prune every object of the application?
     timeout: float = 300.0  #: seconds a wave may take to become healthy
     create_namespace: bool = False  #: option CreateNamespace=true
+    replace: bool = False  #: option Replace=true: write by PUT
+    force: bool = False  #: option Force=true: delete and create what cannot be changed
     retry: Retry = Retry()
+
+
+@dataclass(frozen=True)
+class HealthRule:
+    """How objects of one kind are judged, as CEL over the live object; "" = no such expression."""
+
+    group: str  #: "" for the core group; the version does not matter
+    kind: str
+    current: str
+    in_progress: str = ""
+    failed: str = ""
+
+
+@dataclass(frozen=True)
+class ObjectSelector:
+    """Which objects a rule is about. Globs (``*``, ``?``, ``[…]``) that match with case; None = any."""
+
+    group: str | None = None  #: "" is the core group
+    kind: str | None = None
+    namespace: str | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True)
+class IgnoreRule:
+    """Parts of objects that are left as they are in the cluster, in Argo CD's words."""
+
+    objects: ObjectSelector
+    json_pointers: tuple[str, ...] = ()  #: RFC 6901
+    jq_path_expressions: tuple[str, ...] = ()  #: as decisions/jqpaths.py reads them
+    managed_fields_managers: tuple[str, ...] = ()  #: every field these field managers own
+
+
+#: What happens to a field of the bundle that another field manager has set to another value.
+ConflictPolicy = Literal["takeOver", "yield", "report"]
+
+
+@dataclass(frozen=True)
+class ConflictRule:
+    """Who wins. The first rule that fits decides, then the defaults (decisions/conflicts.py)."""
+
+    policy: ConflictPolicy
+    manager: str = "*"  #: glob over the field manager's name
+    fields: tuple[str, ...] = ()  #: JSON pointers: these places and everything below; none = all
+    objects: ObjectSelector = ObjectSelector()
 
 
 @dataclass(frozen=True)
@@ -201,6 +249,10 @@ class Application:
     project: str = "default"
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
+    health_rules: tuple[HealthRule, ...] = ()  #: at most one for a kind
+    ignore_differences: tuple[IgnoreRule, ...] = ()
+    conflicts: tuple[ConflictRule, ...] = ()
+    adopt: frozenset[str] = frozenset()  #: tools whose objects are taken over: words of decisions/migration.TOOLS
 
 
 @dataclass(frozen=True)

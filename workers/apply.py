@@ -16,6 +16,7 @@ from fleetbeat.clients import applyset
 from fleetbeat.decisions.inventory import group_kinds, namespaces
 from fleetbeat.decisions.lifecycle import after, health_pause, stage_of
 from fleetbeat.decisions.manifests import RawManifest, bundle_kinds
+from fleetbeat.engine.judging import Judge
 from fleetbeat.engine.kinds import api_set_for
 from fleetbeat.engine.plan import Plan, StagePlan, manifests_from_json
 from fleetbeat.engine.remove import remove_tier
@@ -68,6 +69,7 @@ class _Stage:
         self.begun = begun
         kinds = {(key.group, key.kind) for tier in stage.tiers for key in tier}
         self.apis = _with_bundle(api_set_for(where.cluster, kinds), manifests)
+        self.judge = Judge(where.application, where.cluster, self.apis)
 
     def write(self) -> Outcome:
         """Take the cluster's side of the lock, then write everything of the stage."""
@@ -89,6 +91,7 @@ class _Stage:
                 tiers,
                 self.manifests,
                 work.parts.pool,
+                judge=self.judge,
                 record=self._keep,
                 repeated=self._repeated,
             )
@@ -116,7 +119,7 @@ class _Stage:
                 return self._next({})
             message = f"{memory.joined(sorted(there))} to be gone (finalizers run)"
             return self._wait(message, {"pending": _keys(there)}, looks)
-        judged = judge(live)
+        judged = judge(live, self.judge)
         tally.settle(self.work.parts, self.work.turn.run, judged)
         bad = {key: state for key, (state, _) in judged.items() if state.status in ("Degraded", "Missing")}
         if bad:

@@ -109,7 +109,13 @@ def _aggregated(document: Mapping[str, Any]) -> tuple[list[ApiResource], bool]:
                 kind = (entry.get("responseKind") or {}).get("kind", "")
                 if kind:
                     namespaced = entry.get("scope") == "Namespaced"
-                    found.append(ApiResource(name, version["version"], kind, entry["resource"], namespaced, index == 0))
+                    parts = {part.get("subresource") for part in entry.get("subresources") or ()}
+                    found.append(
+                        ApiResource(
+                            *(name, version["version"], kind, entry["resource"], namespaced, index == 0),
+                            has_status="status" in parts,
+                        )
+                    )
     return found, complete
 
 
@@ -123,9 +129,14 @@ def _one_by_one(root: str, document: Mapping[str, Any], ask: Ask) -> tuple[list[
         except FleetbeatError:
             complete = False
             continue
+        entries = listed.get("resources") or ()
+        names = {entry["name"] for entry in entries}
         found += [
-            ApiResource(group, version, entry["kind"], entry["name"], bool(entry["namespaced"]), preferred)
-            for entry in listed.get("resources") or ()
+            ApiResource(
+                *(group, version, entry["kind"], entry["name"], bool(entry["namespaced"]), preferred),
+                has_status=f"{entry['name']}/status" in names,
+            )
+            for entry in entries
             if "/" not in entry["name"]  # subresources
         ]
     return found, complete

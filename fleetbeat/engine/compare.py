@@ -13,14 +13,13 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from fleetbeat.decisions.changes import changed_paths, fingerprint, format_path, moved
-from fleetbeat.decisions.health import health
 from fleetbeat.decisions.inventory import PART_OF
 from fleetbeat.decisions.manifests import digest
 from fleetbeat.decisions.ownership import Foreign, changed_by, owner_of
 from fleetbeat.decisions.waves import wave_of
+from fleetbeat.engine.judging import Judge
 from fleetbeat.engine.parallel import Requests
 from fleetbeat.engine.plan import Change, Known
 from fleetbeat.errors import Conflict, NotYet, Refused, Rejected, Unauthorized
@@ -76,6 +75,7 @@ class Comparer:
         apis: ApiSet,
         *,
         applyset: str,
+        judge: Judge,
         live: Mapping[ObjectId, Body],
         known: Mapping[ObjectId, Known],
         owner_name: Callable[[str], str] = lambda mark: mark,
@@ -90,6 +90,7 @@ class Comparer:
         self._cluster = cluster
         self._apis = apis
         self._applyset = applyset
+        self._judge_health = judge.health
         self._live = live
         self._known = known
         self._owner_name = owner_name
@@ -132,11 +133,9 @@ class Comparer:
         meta, known = self._live.get(key), self._known.get(key)
         same_manifest = known is not None and known.hash == rendered
         if meta is not None and known is not None and same_manifest:
-            mark = fingerprint(meta, key.group_kind)
-            if moved(known.fingerprint, mark) in ("same", "status"):
-                return Verdict(
-                    result=ObjectResult(key, "unchanged", wave=wave), known=Known(rendered, mark, known.health)
-                )
+            if moved(known.fingerprint, fingerprint(meta, key.group_kind)) in ("same", "status"):
+                # The old fingerprint stays where only the status moved: the next look then asks for the health.
+                return Verdict(result=ObjectResult(key, "unchanged", wave=wave), known=known)
         if self._exempt(manifest):
             return Verdict(change=Change(key, index, wave, None, "new"), absent=True)
 
@@ -177,7 +176,7 @@ class Comparer:
         answer = self._cluster.apply(resource, wanted, dry_run=True, force=True)
         paths = changed_paths(current, answer.body)
         if not paths:
-            mark = Known(rendered, fingerprint(current, key.group_kind), health(current, now=datetime.now(UTC)).status)
+            mark = Known(rendered, fingerprint(current, key.group_kind), self._judge_health(current).status)
             return Verdict(None, ObjectResult(key, "unchanged", wave=wave), mark, current, answer.body)
         managers = tuple(dict.fromkeys(m.name for m in changed_by(current, paths)))
         drifted = same_manifest
@@ -185,7 +184,7 @@ class Comparer:
         if drifted and not self._heal:
             return Verdict(
                 result=ObjectResult(key, "skipped", f"{reason}; self-heal is off", wave, managers=managers),
-                known=Known("", fingerprint(current, key.group_kind), health(current, now=datetime.now(UTC)).status),
+                known=Known("", fingerprint(current, key.group_kind), self._judge_health(current).status),
                 live=current,
                 wanted=answer.body,
             )

@@ -9,6 +9,7 @@ from fleetbeat.decisions.inventory import ObjectMeta, PruneDecision, group_kinds
 from fleetbeat.decisions.waves import Stage, live_wave, prune_order
 from fleetbeat.decisions.waves import plan as waves
 from fleetbeat.engine.compare import Comparer, Comparison
+from fleetbeat.engine.judging import Judge
 from fleetbeat.engine.observe import observe
 from fleetbeat.engine.parallel import Requests
 from fleetbeat.engine.plan import Known, Plan, Removal, StagePlan
@@ -47,6 +48,7 @@ def make_plan(
         cluster,
         apis,
         applyset=applyset,
+        judge=Judge(application, cluster, apis),
         live=live,
         known=known,
         owner_name=owner_name,

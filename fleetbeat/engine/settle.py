@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from itertools import groupby
 
 from fleetbeat.decisions.changes import fingerprint
-from fleetbeat.decisions.health import health
 from fleetbeat.decisions.inventory import PART_OF
+from fleetbeat.engine.judging import Judge
 from fleetbeat.engine.observe import object_id
 from fleetbeat.engine.plan import Known
 from fleetbeat.model import ApiSet, Body, Health, ObjectId
@@ -35,11 +34,10 @@ def read(cluster: ClusterPort, apis: ApiSet, applyset: str, ids: Iterable[Object
     return found
 
 
-def judge(live: dict[ObjectId, Body | None]) -> dict[ObjectId, tuple[Health, Known | None]]:
+def judge(live: dict[ObjectId, Body | None], by: Judge) -> dict[ObjectId, tuple[Health, Known | None]]:
     """Health of each, and what to remember of it (the rendered hash is the caller's to fill in)."""
-    now = datetime.now(UTC)
     judged: dict[ObjectId, tuple[Health, Known | None]] = {}
     for key, body in live.items():
-        state = health(body, now=now)
+        state = by.health(body)
         judged[key] = (state, Known("", fingerprint(body, key.group_kind), state.status) if body is not None else None)
     return judged

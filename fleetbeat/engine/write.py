@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 
 from fleetbeat.decisions.changes import fingerprint, same
-from fleetbeat.decisions.health import health
 from fleetbeat.decisions.manifests import digest
 from fleetbeat.decisions.ownership import Foreign, owner_of
 from fleetbeat.engine.compare import labelled
+from fleetbeat.engine.judging import Judge
 from fleetbeat.engine.parallel import Requests
 from fleetbeat.engine.plan import Change, Known
 from fleetbeat.errors import Conflict, NotYet, Refused, Rejected, Unauthorized
@@ -44,6 +43,7 @@ def write_stage(
     manifests: Sequence[Manifest],
     pool: Requests,
     *,
+    judge: Judge,
     record: Callable[[Sequence[Done]], None],
     repeated: bool = False,
 ) -> list[Done]:
@@ -54,7 +54,7 @@ def write_stage(
     Raises LostLock and ClusterUnavailable, with no write under way any more and those that were made recorded.
     """
     done: list[Done] = []
-    writer = _Writer(cluster, apis, applyset, manifests, repeated)
+    writer = _Writer(cluster, apis, applyset, manifests, judge, repeated)
     for tier in tiers:
         for start in range(0, len(tier), _BATCH):
             batch, error = pool.finish(writer.write, tier[start : start + _BATCH])
@@ -75,12 +75,19 @@ _BATCH = 64
 
 class _Writer:
     def __init__(
-        self, cluster: ClusterPort, apis: ApiSet, applyset: str, manifests: Sequence[Manifest], repeated: bool
+        self,
+        cluster: ClusterPort,
+        apis: ApiSet,
+        applyset: str,
+        manifests: Sequence[Manifest],
+        judge: Judge,
+        repeated: bool,
     ) -> None:
         self._cluster = cluster
         self._apis = apis
         self._applyset = applyset
         self._manifests = manifests
+        self._judge = judge
         self._repeated = repeated
 
     def write(self, change: Change) -> Done:
@@ -118,7 +125,7 @@ class _Writer:
                 managers=change.managers,
                 audit_id=written.audit_id,
             )
-            return _done(result, manifest, written.body)
+            return self._done(result, manifest, written.body)
         raise Refused(f"{change.id} was changed by somebody else at each of {TRIES} tries; it is looked at again later")
 
     def _look_again(
@@ -139,17 +146,16 @@ class _Writer:
             if own:
                 word: Outcome = "created" if change.seen is None else "configured"
                 result = ObjectResult(change.id, word, change.reason, change.wave, managers=change.managers)
-            return _done(result, manifest, live)
+            return self._done(result, manifest, live)
         return replace(change, seen=Seen(live["metadata"]["uid"], live["metadata"]["resourceVersion"]))
 
-
-def _done(result: ObjectResult, manifest: Manifest, live: Body) -> Done:
-    state = health(live, now=datetime.now(UTC))
-    return Done(
-        replace(result, health=state.status),
-        Known(digest(manifest), fingerprint(live, result.id.group_kind), state.status),
-        state,
-    )
+    def _done(self, result: ObjectResult, manifest: Manifest, live: Body) -> Done:
+        state = self._judge.health(live)
+        return Done(
+            replace(result, health=state.status),
+            Known(digest(manifest), fingerprint(live, result.id.group_kind), state.status),
+            state,
+        )
 
 
 def ensure_namespace(cluster: ClusterPort, name: str) -> None:

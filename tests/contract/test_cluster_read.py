@@ -88,10 +88,13 @@ def test_api_set(cluster: LocalCluster, kube: KubernetesCluster) -> None:
     apis = kube.api_set()
     assert apis.complete
     assert apis.version.startswith("v1.")
-    assert apis.find("apps", "Deployment") == ApiResource("apps", "v1", "Deployment", "deployments", True)
-    assert apis.find("", "Namespace") == NAMESPACE
+    assert apis.find("apps", "Deployment") == ApiResource(
+        "apps", "v1", "Deployment", "deployments", True, has_status=True
+    )
+    assert apis.find("", "Namespace") == NAMESPACE._replace(has_status=True)
+    assert apis.find("", "ConfigMap") == CONFIG_MAP._replace(has_status=False)
     assert apis.find("autoscaling", "HorizontalPodAutoscaler") == ApiResource(
-        "autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", True
+        "autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", True, has_status=True
     )
     assert apis.versions("autoscaling", "HorizontalPodAutoscaler") == ("v2", "v1")
     assert not any("/" in resource.plural for resource in apis.resources)

@@ -7,15 +7,29 @@ differ, the stricter reading counts. ``docs/engine.md`` lists them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from fleetbeat.decisions.health import cluster, conditions, network, storage, workloads
+from fleetbeat.decisions.health import (
+    argo,
+    certificates,
+    cluster,
+    conditions,
+    custom,
+    flux,
+    network,
+    storage,
+    workloads,
+)
 from fleetbeat.decisions.health.live import Live
-from fleetbeat.model import Body, Health, HealthStatus
+from fleetbeat.decisions.health.storage import binds_late
+from fleetbeat.model import Body, Health, HealthRule, HealthStatus
 
-__all__ = ["RULES", "health", "worst"]
+__all__ = ["IGNORE", "RULES", "binds_late", "health", "is_ignored", "worst"]
+
+#: Argo CD's annotation: with ``"true"`` an object counts neither for its wave nor for its application.
+IGNORE = "argocd.argoproj.io/ignore-healthcheck"
 
 #: ``Kind.group`` → rule
 RULES: dict[str, Callable[[Live], Health]] = {
@@ -23,7 +37,13 @@ RULES: dict[str, Callable[[Live], Health]] = {
     **network.RULES,
     **storage.RULES,
     **cluster.RULES,
+    **argo.RULES,
+    **flux.RULES,
+    **certificates.RULES,
 }
+
+#: Their rules read observedGeneration themselves, as text.
+_OWN_GENERATION = ("Rollout.argoproj.io",)
 
 #: From best to worst. Suspended and Missing are special, see ``worst``.
 _ORDER: tuple[HealthStatus, ...] = ("Healthy", "Suspended", "Progressing", "Missing", "Degraded", "Unknown")
@@ -32,6 +52,7 @@ _ORDER: tuple[HealthStatus, ...] = ("Healthy", "Suspended", "Progressing", "Miss
 def health(
     live: Body | None,
     *,
+    rules: Mapping[str, HealthRule] | None = None,
     has_status: bool | None = None,
     now: datetime | None = None,
     late_binding: Collection[str] = frozenset(),
@@ -40,22 +61,30 @@ def health(
 
     Args:
         live: the object as the API server has it, None when there is none.
-        has_status: whether the kind has a status subresource (discovery says so). A custom resource without a status
-            is Progressing when it has one: its controller has not looked yet. When it has none, or when nobody knows,
-            it is Healthy, because waiting for something that may never come would block every later wave (field
-            cases c4, h1).
+        rules: the application's own, by ``Kind.group`` (``custom.by_kind``). For its kind such a rule replaces
+            everything but Missing and being deleted.
+        has_status: whether the kind has a status subresource (discovery says so), see ``conditions.without_status``.
         now: with time zone. Some failures count only after a grace time; without a clock they are Progressing.
         late_binding: StorageClasses with ``volumeBindingMode: WaitForFirstConsumer``.
     """
     if live is None:
         return Health("Missing", "not in the cluster")
-    view = Live(live, now=now, late_binding=late_binding)
+    view = Live(live, now=now, late_binding=late_binding, has_status=has_status)
     if view.metadata.get("deletionTimestamp"):
         return Health("Progressing", "being deleted")
-    if waiting := conditions.for_every_kind(view):
-        return waiting
+    if rules and (own := rules.get(view.group_kind)):
+        return custom.judge(own, view)
+    if suspended := flux.suspended(view):
+        return suspended
     rule = RULES.get(view.group_kind)
-    return rule(view) if rule else conditions.for_other_kinds(view, has_status)
+    if view.group_kind not in _OWN_GENERATION and (waiting := conditions.for_every_kind(view)):
+        return waiting
+    return rule(view) if rule else conditions.for_other_kinds(view)
+
+
+def is_ignored(live: Body) -> bool:
+    """Whether the object asks to be left out of wave gates and of its application's health."""
+    return Live(live).annotations.get(IGNORE) == "true"
 
 
 def worst(healths: Iterable[Health | HealthStatus]) -> HealthStatus:

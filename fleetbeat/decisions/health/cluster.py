@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 
 from fleetbeat.decisions.health.conditions import not_yet_seen
-from fleetbeat.decisions.health.live import Live, mapping, read_conditions
+from fleetbeat.decisions.health.live import Live, read_conditions
 from fleetbeat.model import Health
 
 #: Seconds for which metrics may be missing: Pods of the same sync have to start, and be measured, first.
@@ -51,7 +51,7 @@ def autoscaler(live: Live) -> Health:
     conditions = live.conditions
     if not conditions:
         # autoscaling/v1 has them as JSON in an annotation
-        text = mapping(live.metadata.get("annotations")).get("autoscaling.alpha.kubernetes.io/conditions")
+        text = live.annotations.get("autoscaling.alpha.kubernetes.io/conditions")
         try:
             conditions = read_conditions(json.loads(text)) if isinstance(text, str) else ()
         except (ValueError, RecursionError):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from fleetbeat.decisions.health.live import Live, whole
+from fleetbeat.decisions.health.live import Condition, Live, whole
 from fleetbeat.model import Health
+
+#: Seconds after creation for which a missing status means "not yet". Controllers write their first one within two.
+SILENCE = 10.0
 
 
 def for_every_kind(live: Live) -> Health | None:
@@ -36,19 +39,36 @@ def not_yet_seen(live: Live) -> Health | None:
     return Health("Progressing", "the controller has not looked at it yet")
 
 
-def for_other_kinds(live: Live, has_status: bool | None) -> Health:
-    """Kinds without a rule of their own: their Ready condition, if they have one.
+def for_other_kinds(live: Live) -> Health:
+    """Kinds without a rule of their own: their Ready condition, if they have one. The message says how it was read.
 
     Ready=False is Progressing, as most controllers begin with it; those that give up say Stalled, and a wave that waits
     has its time-out.
     """
     if not live.status:
-        if has_status:
-            return Health("Progressing", "no status reported yet")
-        return Health("Healthy", "no status reported")
+        return without_status(live)
     ready = live.condition("Ready")
     if ready is None:
-        return Health("Healthy", "has no Ready condition")
-    if ready.generation is not None and ready.generation < whole(live.metadata.get("generation"), 0):
+        return Health("Healthy", "has no Ready condition; there is no rule for its kind")
+    if behind(live, ready):
         return Health("Progressing", "the Ready condition speaks of an earlier generation")
-    return Health("Healthy" if ready.status == "True" else "Progressing", ready.text)
+    said = f"Ready is {ready.status}: {ready.text}" if ready.reason or ready.message else f"Ready is {ready.status}"
+    return Health("Healthy" if ready.status == "True" else "Progressing", said)
+
+
+def behind(live: Live, condition: Condition) -> bool:
+    """Whether a condition speaks of an earlier generation, as its own observedGeneration tells."""
+    return condition.generation is not None and condition.generation < whole(live.metadata.get("generation"), 0)
+
+
+def without_status(live: Live) -> Health:
+    """An object that says nothing about itself (field cases c4 and h1, docs/decisions/0011).
+
+    Has its kind a status subresource, then its controller may be about to write one, and it is Progressing for a
+    moment. After that it passes: many controllers never write a status, and what waits for them would wait for ever.
+    """
+    if live.has_status is False:
+        return Health("Healthy", "its kind reports no status")
+    if live.lasts(live.metadata.get("creationTimestamp"), SILENCE):
+        return Health("Healthy", f"no status reported in {SILENCE:.0f} s: its controller writes none, or does not run")
+    return Health("Progressing", "no status reported yet")

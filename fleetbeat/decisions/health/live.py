@@ -31,6 +31,7 @@ class Live:
     body: Body
     now: datetime | None = None
     late_binding: Collection[str] = frozenset()
+    has_status: bool | None = None  #: does the kind have a status subresource? None = not known
 
     @property
     def group_kind(self) -> str:
@@ -42,6 +43,10 @@ class Live:
     @property
     def metadata(self) -> dict[str, Any]:
         return mapping(self.body.get("metadata"))
+
+    @property
+    def annotations(self) -> dict[str, Any]:
+        return mapping(self.metadata.get("annotations"))
 
     @property
     def spec(self) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fleetbeat.decisions.health.live import Live, mapping
-from fleetbeat.model import Health
+from fleetbeat.decisions.health.live import Live
+from fleetbeat.model import Body, Health
 
 #: set by the scheduler when a Pod that uses the claim has got a node: from then on a volume is on its way
 _SELECTED_NODE = "volume.kubernetes.io/selected-node"
@@ -18,10 +18,14 @@ def claim(live: Live) -> Health:
         return Health("Healthy", f"bound to {live.spec.get('volumeName', 'a volume')}")
     if phase == "Lost":
         return Health("Degraded", "its volume is lost")
-    annotations = mapping(live.metadata.get("annotations"))
-    if live.spec.get("storageClassName") in live.late_binding and _SELECTED_NODE not in annotations:
+    if live.spec.get("storageClassName") in live.late_binding and _SELECTED_NODE not in live.annotations:
         return Health("Healthy", "waits for the first Pod that uses it")
     return Health("Progressing", "not bound to a volume yet")
+
+
+def binds_late(storage_class: Body) -> bool:
+    """Whether volumes of this StorageClass are made for the first Pod that uses them, not before."""
+    return storage_class.get("volumeBindingMode") == "WaitForFirstConsumer"
 
 
 def volume(live: Live) -> Health:

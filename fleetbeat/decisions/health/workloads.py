@@ -11,6 +11,8 @@ from fleetbeat.model import Health
 _NO_DEADLINE = 2_147_483_647
 #: kstatus: an unschedulable Pod is a failure after this many seconds
 _UNSCHEDULABLE_GRACE = 15.0
+#: Argo CD's key for a Pod that runs on although it is not meant to be restarted
+_IGNORE_RESTART_POLICY = "argocd.argoproj.io/ignore-restart-policy"
 
 
 def _first_short(*checks: tuple[int, int, str]) -> Health | None:
@@ -116,7 +118,9 @@ def pod(live: Live) -> Health:
         return Health("Healthy", message or "finished")
     if phase == "Failed":
         return Health("Degraded", message or _exit_text(live) or "the Pod failed")
-    keeps_running = live.spec.get("restartPolicy", "Always") == "Always"
+    keeps_running = live.spec.get("restartPolicy", "Always") == "Always" or (
+        live.annotations.get(_IGNORE_RESTART_POLICY) == "true"
+    )
     if stuck := _stuck_container(live):
         return Health("Degraded" if keeps_running or phase != "Running" else "Progressing", stuck)
     scheduled = live.condition("PodScheduled")

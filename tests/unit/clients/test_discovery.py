@@ -46,12 +46,26 @@ class Server:
 def test_first_version_is_the_preferred_one() -> None:
     apis = discover(Server(apis=aggregated(version("v2", "Boat"), version("v1", "Boat", "Oar"))))
     assert apis.resources == (
-        ApiResource("example.com", "v2", "Boat", "boats", False, True),
-        ApiResource("example.com", "v1", "Boat", "boats", False, False),
-        ApiResource("example.com", "v1", "Oar", "oars", False, False),
+        ApiResource("example.com", "v2", "Boat", "boats", False, True, has_status=False),
+        ApiResource("example.com", "v1", "Boat", "boats", False, False, has_status=False),
+        ApiResource("example.com", "v1", "Oar", "oars", False, False, has_status=False),
     )
     assert (apis.complete, apis.version) == (True, "v1.30.2")
     assert apis.find("example.com", "Oar") == apis.resources[2]
+
+
+def test_status_subresources_are_seen() -> None:
+    """In both forms of discovery: whether a kind reports at all decides what its silence means (field case h1)."""
+    boat = version("v1", "Boat")
+    boat["resources"][0]["subresources"] = [{"subresource": "scale"}, {"subresource": "status"}]
+    assert discover(Server(apis=aggregated(boat))).resources[0].has_status is True
+    entries = [
+        {"name": name, "kind": kind, "namespaced": True}
+        for name, kind in (("boats", "Boat"), ("boats/status", "Boat"), ("oars", "Oar"), ("oars/scale", "Scale"))
+    ]
+    old = {"api": {"kind": "APIVersions", "versions": ["v1"]}, "apis": {"kind": "APIGroupList", "groups": []}}
+    found = discover(Server(**old, **{"api/v1": {"resources": entries}})).resources
+    assert [(r.kind, r.has_status) for r in found] == [("Boat", True), ("Oar", False)]
 
 
 @pytest.mark.parametrize("freshness", ["Stale", "", "SomethingNew"])

@@ -14,10 +14,18 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetbeat.decisions.health import RULES, health, worst
-from fleetbeat.model import Health
+from fleetbeat.decisions.health import IGNORE, RULES, custom, health, is_ignored, worst
+from fleetbeat.model import Health, HealthRule
 
 CASES = Path(__file__).parents[2] / "golden" / "health"
+
+
+def rule(written: dict[str, str]) -> HealthRule:
+    """As in the catalog's ``healthCheckExprs``."""
+    group = written["apiVersion"].rpartition("/")[0]
+    return HealthRule(
+        group, written["kind"], written["current"], written.get("inProgress", ""), written.get("failed", "")
+    )
 
 
 def load(path: Path):
@@ -35,6 +43,8 @@ def test_health(case):
     options = dict(expected.get("given") or {})
     if "now" in options:
         options["now"] = datetime.fromisoformat(options["now"])
+    if "rules" in options:
+        options["rules"] = custom.by_kind(map(rule, options["rules"]))
     result = health(load(CASES / case / "live.yaml"), **options)
     assert (result.status, result.message) == (expected["status"], expected["message"])
 
@@ -47,7 +57,23 @@ def test_without_a_clock_nothing_is_late():
 def test_a_rule_is_for_its_group():
     """A Service of another group is a custom resource, not a Service without load balancer."""
     live = {"apiVersion": "serving.knative.dev/v1", "kind": "Service", "spec": {"type": "LoadBalancer"}}
-    assert health(live) == Health("Healthy", "no status reported")
+    assert health(live) == Health("Progressing", "no status reported yet")
+
+
+@pytest.mark.parametrize(
+    ("metadata", "ignored"),
+    [
+        ({"annotations": {IGNORE: "true"}}, True),
+        ({"annotations": {IGNORE: "True"}}, False),
+        ({"annotations": {IGNORE: "false"}}, False),
+        ({"annotations": None}, False),
+        ({}, False),
+        (None, False),
+    ],
+    ids=["true", "another-case", "false", "null", "absent", "no-metadata"],
+)
+def test_ignore_healthcheck(metadata, ignored):
+    assert is_ignored({"metadata": metadata}) is ignored
 
 
 FIELDS = st.sampled_from(

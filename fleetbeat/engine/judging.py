@@ -1,0 +1,70 @@
+"""Health as one sync of one application sees it: with its own rules, and what its cluster knows beside the objects."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime
+
+from fleetbeat.decisions.health import binds_late, health, is_ignored
+from fleetbeat.decisions.health.custom import by_kind
+from fleetbeat.errors import FleetbeatError, LostLock
+from fleetbeat.model import ApiResource, ApiSet, Application, Body, Health
+from fleetbeat.ports import ClusterPort
+
+_STORAGE_CLASS = ApiResource("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False)
+
+
+class Judge:
+    """Thread-safe. Makes no request, but one for the storage classes at the first claim that is not bound."""
+
+    def __init__(self, application: Application, cluster: ClusterPort, apis: ApiSet) -> None:
+        self._rules = by_kind(application.health_rules)
+        self._cluster = cluster
+        self._has_status = _status_of_kinds(apis)
+        self._lock = threading.Lock()
+        self._late_binding: frozenset[str] | None = None
+
+    def health(self, live: Body | None) -> Health:
+        """Never raises but LostLock. An object that asks to be left out is Healthy, with that as the message."""
+        if live is None:
+            return health(None)
+        if is_ignored(live):
+            return Health("Healthy", "asks not to be judged (ignore-healthcheck)")
+        api_version, kind = str(live.get("apiVersion", "")), str(live.get("kind", ""))
+        return health(
+            live,
+            rules=self._rules,
+            has_status=self._has_status.get((api_version.rpartition("/")[0], kind)),
+            now=datetime.now(UTC),
+            late_binding=self._classes() if _unbound_claim(live) else (),
+        )
+
+    def _classes(self) -> frozenset[str]:
+        """Names of the classes that wait for a first Pod; none when they may not be read: the claim is waited for."""
+        with self._lock:
+            if self._late_binding is None:
+                try:
+                    listed = self._cluster.list(_STORAGE_CLASS)
+                except LostLock:
+                    raise
+                except FleetbeatError:
+                    listed = []
+                self._late_binding = frozenset(body["metadata"]["name"] for body in listed if binds_late(body))
+            return self._late_binding
+
+
+def _status_of_kinds(apis: ApiSet) -> dict[tuple[str, str], bool]:
+    """(group, kind) → has any of its versions a status subresource? Kinds of which that is not known are left out."""
+    found: dict[tuple[str, str], bool] = {}
+    for resource in apis.resources:
+        if resource.has_status is not None:
+            key = (resource.group, resource.kind)
+            found[key] = found.get(key, False) or resource.has_status
+    return found
+
+
+def _unbound_claim(live: Body) -> bool:
+    if live.get("kind") != "PersistentVolumeClaim" or live.get("apiVersion") != "v1":
+        return False
+    status = live.get("status")
+    return not isinstance(status, dict) or status.get("phase") != "Bound"
