@@ -13,11 +13,9 @@ from celery import Celery
 from fleetbeat.clients.runs import Look, new_run_id
 from fleetbeat.decisions.changes import moved
 from fleetbeat.decisions.health import worst
-from fleetbeat.decisions.inventory import group_kinds
 from fleetbeat.decisions.lifecycle import cure, first_step, given_up, next_look, wants_run
 from fleetbeat.engine.judging import Judge
 from fleetbeat.engine.kinds import api_set_for
-from fleetbeat.engine.observe import observe
 from fleetbeat.engine.plan import Known
 from fleetbeat.engine.settle import judge, read
 from fleetbeat.errors import FleetbeatError, StoreUnavailable
@@ -139,13 +137,22 @@ def _moved(shared: Parts, where: Target, look: Look) -> set[ObjectId]:
     known = memory.load_known(shared, look.state.get("inventory", ""))
     if known is None:
         return {ObjectId("", "everything", "", "(what was applied is not remembered)")}
-    apis = api_set_for(where.cluster, {(key.group, key.kind) for key in known})
-    live = observe(where.cluster, apis, where.applyset, group_kinds(known), shared.pool)
+    places: dict[tuple[str, str], set[str]] = {}
+    for key in known:
+        places.setdefault((key.group, key.kind), set()).add(key.namespace)
+    limits, interval = shared.settings.observe, where.application.sync.interval
+    live = shared.observations.look(
+        where.cluster,
+        api_set_for(where.cluster, places),
+        where.applyset,
+        places,
+        age=min(interval * limits.share, limits.longest),
+        since=int(look.state.get("ended") or 0),
+    )
     changed: set[ObjectId] = set()
     restless: list[ObjectId] = []
     for key in known.keys() | live.keys():
-        mark = memory.mark(key, live.get(key))
-        movement = moved(known[key].fingerprint if key in known else None, mark)
+        movement = moved(known[key].fingerprint if key in known else None, live.get(key))
         if movement in ("moved", "gone", "new"):
             changed.add(key)
         elif movement == "status" or known[key].health not in ("Healthy", "Suspended"):
@@ -159,6 +166,7 @@ def _refresh_health(
     shared: Parts, where: Target, look: Look, known: dict[ObjectId, Known], restless: list[ObjectId]
 ) -> None:
     """Only statuses moved: no run, but what people see shall be true."""
+    now = shared.runs.now()
     apis = where.cluster.api_set()
     judged = judge(read(where.cluster, apis, where.applyset, restless), Judge(where.application, where.cluster, apis))
     for key, (_, seen) in judged.items():
@@ -167,7 +175,7 @@ def _refresh_health(
     health = worst([Health(entry.health) for entry in known.values()])  # type: ignore[arg-type]
     inventory = memory.save_known(shared, known)
     if inventory != look.state.get("inventory") or health != look.state.get("health"):
-        shared.runs.remember(where.application.name, {"inventory": inventory, "health": health})
+        shared.runs.remember(where.application.name, {"inventory": inventory, "health": health, "ended": now})
 
 
 def _trouble(shared: Parts, app: str, error: FleetbeatError) -> str:
