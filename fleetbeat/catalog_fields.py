@@ -68,10 +68,11 @@ class Fields:
         required: str = "",
         accept: Callable[[str], object] | None = None,
         form: str = "",
+        lines: bool = False,
     ) -> str:
         """A string that ``accept`` says yes to; ``form`` says in words what it must be.
 
-        ``required``: why the field is needed; a missing one is then a problem.
+        ``required``: why the field is needed; a missing one is then a problem. ``lines``: it may have several.
         """
         value = self._take(name)
         if value is None:
@@ -84,7 +85,8 @@ class Fields:
         if accept is not None and not accept(value):
             self.problem(name, f"must be {form}, not {shown(value)}")
             return default
-        if not value or not value.isprintable():
+        plain = value.replace("\n", " ").replace("\t", " ") if lines else value
+        if not value or not plain.isprintable():
             self.problem(name, "holds a line break or control character" if value else _EMPTY)
             return default
         return value
@@ -151,6 +153,17 @@ class Fields:
         if value is not None and not isinstance(value, list):
             self.problem(name, f"must be a list, not {kind_of(value)}")
         return value if isinstance(value, list) else []
+
+    def sections(self, name: str) -> list[Fields]:
+        """A list of mappings."""
+        found = []
+        for number, item in enumerate(self.items(name)):
+            at = f"{name}[{number}]"
+            if isinstance(item, Mapping):
+                found.append(Fields(item, self.at(at), self._problems))
+            else:
+                self.problem(at, f"must be a mapping of fields, not {kind_of(item)}")
+        return found
 
     def texts(self, name: str) -> dict[str, str]:
         """A mapping of text to text: labels, annotations."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fleetbeat.catalog_fields import Fields, Problems, did_you_mean, kind_of, shown
+from fleetbeat.catalog_health import health_rules
 from fleetbeat.decisions import references, semver
 from fleetbeat.errors import ConfigurationError
 from fleetbeat.model import Application, Cluster, Destination, RegistryAuth, Retry, Source, SyncPolicy
@@ -30,9 +31,14 @@ _NAMESPACE_FORM = "a namespace: lower-case letters, digits and '-', at most 63"
 _REPOSITORY_EXAMPLE = "registry.example.com/shop/manifests"
 _SERVER = re.compile(r"https://(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/-]*)?")
 
-_LATER_APPLICATION = ("dependsOn", "ignoreDifferences", "deletionPolicy", "suspend", "adopt", "health", "syncWindows")
+_LATER_APPLICATION = ("dependsOn", "ignoreDifferences", "deletionPolicy", "suspend", "adopt", "syncWindows")
 _LATER_SYNC = ("windows", "conflicts")
-_ARGO_CD_SPEC = {"syncPolicy": "spec.sync", "sources": "spec.source, and only one"}
+_ARGO_CD_SPEC = {
+    "health": "spec.healthCheckExprs",
+    "healthChecks": "spec.healthCheckExprs; every object is waited for anyway",
+    "syncPolicy": "spec.sync",
+    "sources": "spec.source, and only one",
+}
 _ARGO_CD_SYNC = {"automated": "spec.sync.selfHeal and spec.sync.prune", "syncOptions": "spec.sync.options"}
 _ARGO_CD_SOURCE = {"repoURL": "spec.source.oci", "targetRevision": "spec.source.tag, semver or digest"}
 _ARGO_CD_DESTINATION = {
@@ -70,9 +76,10 @@ def parse_application(document: Mapping[str, Any], where: str) -> Application:
     source = _source(spec.section("source", required=f"it names the bundle, e.g. {{oci: {_REPOSITORY_EXAMPLE}}}"))
     destination = _destination(spec.section("destination", required="it names the cluster, e.g. {cluster: prod}"))
     sync = _sync(spec.section("sync"))
+    rules = health_rules(spec)
     spec.close(later=_LATER_APPLICATION, elsewhere=_ARGO_CD_SPEC)
     problems.check()
-    return Application(name, source, destination, sync, project, labels, annotations)
+    return Application(name, source, destination, sync, project, labels, annotations, rules)
 
 
 def parse_cluster(document: Mapping[str, Any], where: str) -> Cluster:
