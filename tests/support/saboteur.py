@@ -91,7 +91,7 @@ def _filter(plan: dict[str, Any]) -> Callable[[tuple[Any, ...]], bool]:
                 and (path or "") in target
                 and "/namespaces/fleetbeat/" not in target
             )
-        turns = [a.turn for a in arguments if hasattr(a, "turn")] + [a for a in arguments if hasattr(a, "fence")]
+        turns = [a.turn for a in arguments if hasattr(a, "turn")] + [a for a in arguments if hasattr(a, "step")]
         words = [a for a in arguments if isinstance(a, str)]
         steps = [turn.step for turn in turns] or words
         apps = [turn.app for turn in turns] or words
