@@ -17,6 +17,7 @@ SECTIONS = {
         "sync": Entry(_HERE + "sync:sync", "Sync an application now."),
         "status": Entry(_HERE + "status:status", "What is synced, what is not, and why."),
         "diff": Entry(_HERE + "diff:diff", "What a sync would change, as the API server sees it."),
+        "health": Entry(_HERE + "health:health", "Judge live objects in files as a sync would, without a server."),
         "history": Entry(_HERE + "history:history", "What syncs have done, who asked for them and why."),
     },
     "On one machine": {

@@ -116,7 +116,11 @@ def bundle_kinds(raw: Sequence[RawManifest]) -> tuple[ApiResource, ...]:
             v for v in map(_mapping, versions if isinstance(versions, list) else ()) if v.get("served") is not False
         ]
         found.extend(
-            ApiResource(group, version["name"], kind, plural, namespaced=scope != "Cluster")
+            ApiResource(
+                *(group, version["name"], kind, plural),
+                namespaced=scope != "Cluster",
+                has_status="status" in _mapping(version.get("subresources")),
+            )
             for version in served
             if isinstance(version.get("name"), str)
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from datetime import UTC, datetime
 
-from fleetbeat.decisions.health import binds_late, health, is_ignored
+from fleetbeat.decisions.health import binds_late, health, is_ignored, reporting
 from fleetbeat.decisions.health.custom import by_kind
 from fleetbeat.errors import FleetbeatError, LostLock
 from fleetbeat.model import ApiResource, ApiSet, Application, Body, Health
@@ -20,7 +20,7 @@ class Judge:
     def __init__(self, application: Application, cluster: ClusterPort, apis: ApiSet) -> None:
         self._rules = by_kind(application.health_rules)
         self._cluster = cluster
-        self._has_status = _status_of_kinds(apis)
+        self._has_status = reporting(apis.resources)
         self._lock = threading.Lock()
         self._late_binding: frozenset[str] | None = None
 
@@ -51,16 +51,6 @@ class Judge:
                     listed = []
                 self._late_binding = frozenset(body["metadata"]["name"] for body in listed if binds_late(body))
             return self._late_binding
-
-
-def _status_of_kinds(apis: ApiSet) -> dict[tuple[str, str], bool]:
-    """(group, kind) → has any of its versions a status subresource? Kinds of which that is not known are left out."""
-    found: dict[tuple[str, str], bool] = {}
-    for resource in apis.resources:
-        if resource.has_status is not None:
-            key = (resource.group, resource.kind)
-            found[key] = found.get(key, False) or resource.has_status
-    return found
 
 
 def _unbound_claim(live: Body) -> bool:

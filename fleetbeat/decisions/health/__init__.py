@@ -22,11 +22,12 @@ from fleetbeat.decisions.health import (
     storage,
     workloads,
 )
+from fleetbeat.decisions.health.conditions import reporting
 from fleetbeat.decisions.health.live import Live
 from fleetbeat.decisions.health.storage import binds_late
 from fleetbeat.model import Body, Health, HealthRule, HealthStatus
 
-__all__ = ["IGNORE", "RULES", "binds_late", "health", "is_ignored", "worst"]
+__all__ = ["IGNORE", "RULES", "binds_late", "health", "is_ignored", "reporting", "worst"]
 
 #: Argo CD's annotation: with ``"true"`` an object counts neither for its wave nor for its application.
 IGNORE = "argocd.argoproj.io/ignore-healthcheck"

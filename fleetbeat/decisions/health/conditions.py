@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from fleetbeat.decisions.health.live import Condition, Live, whole
-from fleetbeat.model import Health
+from fleetbeat.model import ApiResource, Health
 
 #: Seconds after creation for which a missing status means "not yet". Controllers write their first one within two.
 SILENCE = 10.0
@@ -72,3 +74,13 @@ def without_status(live: Live) -> Health:
     if live.lasts(live.metadata.get("creationTimestamp"), SILENCE):
         return Health("Healthy", f"no status reported in {SILENCE:.0f} s: its controller writes none, or does not run")
     return Health("Progressing", "no status reported yet")
+
+
+def reporting(resources: Iterable[ApiResource]) -> dict[tuple[str, str], bool]:
+    """(group, kind) → has any of its versions a status subresource? Kinds of which that is not known are left out."""
+    found: dict[tuple[str, str], bool] = {}
+    for resource in resources:
+        if resource.has_status is not None:
+            key = (resource.group, resource.kind)
+            found[key] = found.get(key, False) or resource.has_status
+    return found

@@ -420,8 +420,8 @@ def test_kinds_of_the_bundle_itself(scope: str, namespace: str) -> None:
 def test_bundle_kinds() -> None:
     raw = read(bundle(a_yaml=CRD.format(scope="Cluster"))).documents
     assert bundle_kinds(raw) == (
-        ApiResource("shop.example.com", "v1", "Cart", "carts", namespaced=False),
-        ApiResource("shop.example.com", "v2", "Cart", "carts", namespaced=False),
+        ApiResource("shop.example.com", "v1", "Cart", "carts", namespaced=False, has_status=False),
+        ApiResource("shop.example.com", "v2", "Cart", "carts", namespaced=False, has_status=False),
     )
 
 
