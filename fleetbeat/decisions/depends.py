@@ -7,12 +7,15 @@ part: ``/namespaces/shop/ConfigMap/web``.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from fleetbeat.decisions.problems import nearest, shown
 from fleetbeat.model import ObjectId
 
 DEPENDS_ON = "config.kubernetes.io/depends-on"
+
+#: Objects of a ring that are named.
+_SHOWN = 8
 
 #: object → those it depends on, all of them keys too
 Edges = Mapping[ObjectId, Collection[ObjectId]]
@@ -76,9 +79,11 @@ def cycles(edges: Edges, *, most: int = 20) -> tuple[tuple[ObjectId, ...], ...]:
     return tuple(sorted(rings))
 
 
-def told(ring: Iterable[ObjectId]) -> str:
-    """``A → B → A``."""
-    names = [str(obj) for obj in ring]
+def told(ring: Sequence[ObjectId]) -> str:
+    """``A → B → A``; of a long one the beginning."""
+    names = [str(obj) for obj in ring[:_SHOWN]]
+    if len(ring) > _SHOWN:
+        return f"{' → '.join(names)} → … → {names[0]} ({len(ring)} objects)"
     return " → ".join((*names, names[0]))
 
 
