@@ -99,6 +99,7 @@ def _look_at_once(shared: Parts, app: str) -> None:
     Preconditions stop it nearly always. Not when it creates what its successor has created and pruned meanwhile.
     """
     with contextlib.suppress(StoreUnavailable):
+        shared.runs.remember(app, {"ended": shared.runs.now()})  # no look at the cluster from before this will do
         shared.runs.look_again(app, 0)
 
 
