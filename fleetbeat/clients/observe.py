@@ -96,20 +96,21 @@ class Observations:
         """
         token = secrets.token_hex(8)
         deadline = time.monotonic() + _WAIT
-        while not shelf.claim(token):
+        while not (mine := shelf.claim(token)) and time.monotonic() < deadline:
             time.sleep(_POLL)
+        try:
+            # Somebody may have swept since the last look, also right before the claim. Only past the deadline, when
+            # whoever sweeps hangs, is asking twice better than not knowing.
             answer = self._read([shelf], applyset)[1][0]
             if answer.at >= oldest or answer.forbidden:
                 return None if answer.forbidden else answer.entries
-            if time.monotonic() > deadline:
-                break  # whoever sweeps hangs; asking twice is better than not knowing
-        try:
             return shelf.sweep().get(applyset, [])
         except Unauthorized:
             shelf.forbid()
             return None
         finally:
-            shelf.release(token)
+            if mine:
+                shelf.release(token)
 
     def _read(self, shelves: list[_Shelf], applyset: str) -> tuple[int, list[_Kept]]:
         """Now (ms, server's clock) and what is kept of each place, in one round trip."""

@@ -9,6 +9,8 @@ from typing import Any
 from fleet import Fleet, config_map, outcomes, words
 from waiting import wait_for
 
+from fleetbeat.local.cluster import Cluster
+
 OBJECTS = 20
 
 
@@ -100,3 +102,41 @@ def test_every_write_says_who_wrote_and_why(fleet: Fleet, namespace: str) -> Non
     assert f"run/{entry['run']}" in agent
     assert f"rev/{revision.short}" in agent
     assert entry["results"][0]["auditId"] == event["auditID"]
+
+
+def test_an_unchanged_fleet_costs_one_list_per_kind(make_fleet: Callable[..., Fleet], cluster: Cluster) -> None:
+    """50 applications × 5 kinds on one cluster: at most kinds + 2 requests per sweep in total, and no write at all."""
+    fleet = make_fleet(FLEETBEAT_OBSERVE_LONGEST="60")
+    apps = [fleet.name(f"fleet-{number}") for number in range(50)]
+    home = fleet.name("fleet-home")
+    assert cluster.request("POST", "/api/v1/namespaces", {"metadata": {"name": home}})[0] == 201
+    rbac = "rbac.authorization.k8s.io/v1"
+    for app in apps:
+        fleet.push(
+            app,
+            [
+                config_map(app),
+                {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": app}, "stringData": {"k": "v"}},
+                {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": app}},
+                {"apiVersion": "v1", "kind": "Service", "metadata": {"name": app}, "spec": {"ports": [{"port": 80}]}},
+                {"apiVersion": rbac, "kind": "Role", "metadata": {"name": app}, "rules": []},
+            ],
+        )
+        fleet.application(app, namespace=home)
+    for app in apps:
+        assert fleet.wait_run(app, phase="Succeeded", timeout=120)["counts"] == {"created": 5}
+
+    start, before = cluster.audit_position(), fleet.logs().count("'nothing to do'")
+    for app in apps:
+        fleet.ring(app)
+    wait_for(lambda: fleet.logs().count("'nothing to do'") >= before + len(apps), timeout=60, what="50 unchanged ticks")
+    ours = [e for e in cluster.audit(start) if e.get("userAgent", "").startswith("fleetbeat/")]
+    assert len(ours) <= 5 + 2, "\n".join(f"{e['verb']} {e['requestURI']} {e['userAgent']}" for e in ours)
+    assert sorted({e["objectRef"]["resource"] for e in ours if e["verb"] == "list"}) == [
+        "configmaps",
+        "roles",
+        "secrets",
+        "serviceaccounts",
+        "services",
+    ]
+    assert fleet.writes(since=start, parents=True) == []
