@@ -53,6 +53,11 @@ def test_the_chain_is_what_remains(step: str, stages: int | None, steps: list[st
         pytest.param(SYNCED, {"drifted": True}, "Drift", id="drift"),
         pytest.param({**SYNCED, "phase": "Failed"}, {}, "Retry", id="the last run failed"),
         pytest.param({**SYNCED, "phase": "Failed"}, {"digest": "sha256:b"}, "Revision", id="f5: failed, then fixed"),
+        pytest.param({**SYNCED, "phase": "Superseded"}, {}, "Revision", id="broken off, then the tag went back"),
+        pytest.param({**SYNCED, "phase": "Failed", "given_up": "1"}, {}, None, id="j5: it kills its workers"),
+        pytest.param(
+            {**SYNCED, "phase": "Failed", "given_up": "1"}, {"digest": "sha256:b"}, "Revision", id="j5: fixed"
+        ),
         pytest.param(SYNCED, {"requested": True, "digest": "sha256:b"}, "Request", id="asked for, whatever else"),
     ],
 )
