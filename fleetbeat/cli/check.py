@@ -83,7 +83,7 @@ def look(files: Mapping[str, bytes], *, path: str = "", namespace: str | None = 
         *(f"{where} is not applied: {why}" for where, why in read.skipped),
         *assumed.notes,
         *placed.warnings,
-        *examined.left_out,
+        *examined.told,
     ]
     kinds = (*assumed.apis.resources, *bundle_kinds(read.documents))
     namespaced = {(kind.group, kind.kind) for kind in kinds if kind.namespaced}

@@ -21,7 +21,7 @@ class Examined:
     stages: tuple[Stage, ...]  #: of everything whose turn can be told
     problems: tuple[Problem, ...]  #: a sync refuses the bundle for each of them
     remarks: tuple[Problem, ...]  #: marks that do nothing; a sync tells them
-    left_out: tuple[str, ...]  #: which objects are not applied although they are manifests, full sentences
+    told: tuple[str, ...]  #: what is left out or has no effect yet, full sentences; nobody's mistake
 
 
 def examine(manifests: Sequence[Manifest], *, complete: bool = True) -> Examined:
@@ -31,18 +31,19 @@ def examine(manifests: Sequence[Manifest], *, complete: bool = True) -> Examined
     """
     problems: list[Problem] = []
     remarks: list[Problem] = []
-    left_out: list[str] = []
+    told: list[str] = []
     for manifest in manifests:
         options = read(manifest)
         problems += options.problems
         remarks += options.remarks
+        told += options.idle
         order, subject = options.order, str(manifest.id)
         if order.problems or order.hook is None:
             continue
         if order.left_out:
-            left_out.append(f"{manifest.origin}: {subject} is not applied: {order.left_out}")
+            told.append(f"{manifest.origin}: {subject} is not applied: {order.left_out}")
         else:
             problems.append(Problem.at(manifest.origin, hooks.refusal(order.hook), subject=subject))
     arranged = arrange(manifests, complete=complete)
     problems += [problem for problem in arranged.problems if problem not in problems]
-    return Examined(arranged.stages, tuple(problems), tuple(remarks), tuple(left_out))
+    return Examined(arranged.stages, tuple(problems), tuple(remarks), tuple(map(str, told)))

@@ -7,6 +7,7 @@ annotations and their values have any case, Helm's values have any case too.
 Nothing is guessed: what cannot be read is a *problem*, and a sync refuses it. What can be read and does nothing (a
 name that resembles none we know, an option that belongs to the application) is a *remark*: a sync tells it and goes
 on, since it may be of a later version of the other tool, or for it alone; ``fleetbeat check`` counts it as a problem.
+What is meant for us and not built yet is *idle*: told by both, so that nobody relies on it.
 """
 
 from __future__ import annotations
@@ -44,6 +45,15 @@ _OF_THE_APPLICATION = (
     "RespectIgnoreDifferences",
 )
 _COMPARE_OF_THE_APPLICATION = ("ServerSideDiff=true", "ServerSideDiff=false", "IncludeMutationWebhook=true")
+
+#: What is read and has no effect yet. To be shortened by whoever gives one of them its effect.
+_IDLE_SYNC_OPTIONS = ("Validate=false", "Replace=true", "Force=true", "ServerSideApply=false")
+_IDLE_FLUX = ("reconcile", "force", "ssa")
+_IDLE_KEYS = (
+    "argocd.argoproj.io/ignore-differences-json-pointers",
+    "client.lifecycle.config.k8s.io/mutation",
+    "config.kubernetes.io/apply-time-mutation",
+)
 
 #: Flux's words, default first; the first one changes nothing.
 _FLUX: dict[str, tuple[str, ...]] = {
@@ -93,6 +103,7 @@ class Options:
     create_only: bool = False  #: cli-utils' ``mutation: ignore``
     problems: tuple[Problem, ...] = ()  #: what cannot be read, those of ``order`` included
     remarks: tuple[Problem, ...] = ()  #: what is readable and does nothing
+    idle: tuple[Problem, ...] = ()  #: what this version does not do yet
 
 
 def read(manifest: Manifest) -> Options:
@@ -107,6 +118,7 @@ class _Reader:
         self._labels: Mapping[str, Any] = manifest.body.get("metadata", {}).get("labels") or {}
         self._problems: list[Problem] = []
         self._remarks: list[Problem] = []
+        self._idle: list[Problem] = []
 
     def options(self) -> Options:
         order = order_of(self._manifest)
@@ -139,6 +151,7 @@ class _Reader:
             create_only=words["client.lifecycle.config.k8s.io/mutation"] == "ignore",
             problems=tuple(self._problems),
             remarks=tuple(self._remarks),
+            idle=tuple(self._idle),
         )
 
     # ── values ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -155,6 +168,8 @@ class _Reader:
                 self._problem(f"annotation {SYNC_OPTIONS}: {shown(item)} is not one of {options}")
             elif found.setdefault(name, value) != value:
                 self._problem(f"annotation {SYNC_OPTIONS} has both {name}={found[name]} and {item}")
+            elif item in _IDLE_SYNC_OPTIONS:
+                self._say_idle("annotation", SYNC_OPTIONS, item)
         return {name: found.get(name, values[0]) for name, values in _SYNC_OPTIONS.items()}
 
     def _unknown_option(self, name: str, value: str) -> None:
@@ -171,6 +186,8 @@ class _Reader:
 
     def _ignore_extraneous(self) -> bool:
         found = items(self._annotations.get(COMPARE_OPTIONS, ""))
+        if "IgnoreExtraneous" in found:
+            self._say_idle("annotation", COMPARE_OPTIONS, "IgnoreExtraneous")
         # On an Argo CD Application that a bundle brings they are for that application, not for its own object.
         of_an_application = self._manifest.id.group == "argoproj.io"
         for item in found:
@@ -197,7 +214,9 @@ class _Reader:
         marks = []
         if flux_prune == "disabled":
             marks.append("kustomize.toolkit.fluxcd.io/prune: disabled")
-        if self._word("helm.sh/resource-policy", self._annotations.get("helm.sh/resource-policy"), ("keep",), True):
+        policy = self._annotations.get("helm.sh/resource-policy")
+        policy = policy.strip() if isinstance(policy, str) else policy  # Helm does; nobody else does
+        if self._word("helm.sh/resource-policy", policy, ("keep",), True):
             marks.append("helm.sh/resource-policy: keep")
         marks += [
             f"{key}: {words[key]}"
@@ -213,7 +232,10 @@ class _Reader:
             for where, marks in (("label", self._labels), ("annotation", self._annotations))
             if (word := self._word(key, marks.get(key), values, True, where))
         ]
-        return next((word for word in found if word != values[0]), values[0])
+        asked = next((word for word in found if word != values[0]), values[0])
+        if asked != values[0] and key.rpartition("/")[2] in _IDLE_FLUX:
+            self._say_idle("annotation" if key in self._annotations else "label", key, asked)
+        return asked
 
     def _word(
         self, key: str, value: object, allowed: tuple[str, ...], any_case: bool = False, where: str = "annotation"
@@ -221,7 +243,7 @@ class _Reader:
         """One of ``allowed`` as spelt there; None when the key is not there, or its value is none of them."""
         if value is None:
             return None
-        text = str(value).strip().casefold() if any_case else value
+        text = str(value).casefold() if any_case else value
         match = next((word for word in allowed if (word.casefold() if any_case else word) == text), None)
         if match is None:
             self._problem(f"{where} {key} must be {' or '.join(allowed)}, not {shown(value)}")
@@ -230,6 +252,9 @@ class _Reader:
     # ── keys ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _check_keys(self) -> None:
+        for key in _IDLE_KEYS:
+            if key in self._annotations:
+                self._say_idle("annotation", key, str(self._annotations[key]))
         for where, marks in (("annotation", self._annotations), ("label", self._labels)):
             for key in marks:
                 if key.startswith(OURS):
@@ -242,7 +267,13 @@ class _Reader:
                     self._problem(f"label {key} does nothing as a label; make it an annotation")
 
     def _problem(self, message: str) -> None:
-        self._problems.append(Problem.at(self._manifest.origin, message, subject=str(self._manifest.id)))
+        self._problems.append(self._say(message))
 
     def _remark(self, message: str) -> None:
-        self._remarks.append(Problem.at(self._manifest.origin, message, subject=str(self._manifest.id)))
+        self._remarks.append(self._say(message))
+
+    def _say_idle(self, where: str, key: str, value: str) -> None:
+        self._idle.append(self._say(f"{where} {key}: {shown(value)} has no effect in this version"))
+
+    def _say(self, message: str) -> Problem:
+        return Problem.at(self._manifest.origin, message, subject=str(self._manifest.id))

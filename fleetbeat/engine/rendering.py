@@ -34,5 +34,5 @@ def render(
     examined = examine(resolved.manifests)
     refuse(examined.problems)
     skipped = (f"{place} is not applied: {why}" for place, why in found.skipped)
-    said = (*skipped, *resolved.warnings, *examined.left_out, *map(str, examined.remarks))
+    said = (*skipped, *resolved.warnings, *examined.told, *map(str, examined.remarks))
     return Rendered(resolved.manifests, said)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fleetbeat.decisions.inventory import ObjectMeta, keep_reason
 from fleetbeat.decisions.option_keys import KNOWN, is_stranger, misspelt
 from fleetbeat.decisions.options import COMPARE_OPTIONS, SYNC_OPTIONS, Options, read
 from fleetbeat.model import Manifest, ObjectId, Origin
@@ -68,6 +69,25 @@ def test_what_is_asked(annotations, field, value):
     assert found.problems == found.remarks == ()
 
 
+@pytest.mark.parametrize(
+    ("annotations", "said"),
+    [
+        ({SYNC_OPTIONS: "Replace=true"}, "annotation argocd.argoproj.io/sync-options: 'Replace=true'"),
+        ({COMPARE_OPTIONS: "IgnoreExtraneous"}, "annotation argocd.argoproj.io/compare-options: 'IgnoreExtraneous'"),
+        ({FLUX + "ssa": "ignore"}, "annotation kustomize.toolkit.fluxcd.io/ssa: 'Ignore'"),
+        ({FLUX + "reconcile": "disabled"}, "annotation kustomize.toolkit.fluxcd.io/reconcile: 'disabled'"),
+        ({"client.lifecycle.config.k8s.io/mutation": "ignore"}, "annotation client.lifecycle.config.k8s.io/mutation:"),
+        ({SYNC_OPTIONS: "ServerSideApply=true,PruneLast=true,ApplyOutOfSyncOnly=true"}, ""),
+        ({FLUX + "ssa": "override", FLUX + "reconcile": "enabled"}, ""),
+    ],
+    ids=str,
+)
+def test_what_is_not_built_yet_is_said(annotations, said):
+    idle = options(annotations).idle
+    assert len(idle) == bool(said)
+    assert all(said in text and text.endswith("has no effect in this version") for text in idle)
+
+
 @pytest.mark.parametrize("where", ["annotations", "labels"])
 @pytest.mark.parametrize("name", ["reconcile", "prune", "substitute", "decrypt"])
 def test_flux_reads_labels_and_annotations(where, name):
@@ -96,6 +116,7 @@ def test_of_label_and_annotation_the_one_that_asks_for_something_counts():
         ({ARGO + "ignore-differences-json-pointers": "spec.replicas"}, "is no JSON pointer such as /spec/replicas"),
         ({ARGO + "ignore-differences-json-pointers": "/a~b"}, "is no JSON pointer"),
         ({FLUX + "prune": "false"}, "must be enabled or disabled, not 'false'"),
+        ({FLUX + "prune": " disabled"}, "must be enabled or disabled, not ' disabled'"),
         ({FLUX + "ssa": "Never"}, "must be Override or Merge or IfNotPresent or Ignore, not 'Never'"),
         ({"helm.sh/resource-policy": "delete"}, "must be keep, not 'delete'"),
         ({"client.lifecycle.config.k8s.io/deletion": "Detach"}, "must be detach, not 'Detach'"),
@@ -134,6 +155,27 @@ def test_what_does_nothing_is_remarked(annotations, words):
     [remark] = found.remarks
     assert words in remark
     assert found.problems == ()
+
+
+ANNOTATIONS_THAT_KEEP = [
+    {SYNC_OPTIONS: "Validate=false, Prune=false"},
+    {SYNC_OPTIONS: "Prune=confirm"},
+    {FLUX + "prune": "Disabled"},
+    {"helm.sh/resource-policy": " KEEP "},
+    {"client.lifecycle.config.k8s.io/deletion": "detach"},
+    {"cli-utils.sigs.k8s.io/on-remove": "keep"},
+    {SYNC_OPTIONS: "Prune=true"},
+    {FLUX + "prune": "enabled"},
+    {},
+]
+
+
+@pytest.mark.parametrize("annotations", ANNOTATIONS_THAT_KEEP, ids=str)
+def test_pruning_reads_the_marks_of_live_objects_alike(annotations):
+    meta = ObjectMeta.of("", "ConfigMap", {"metadata": {"name": "x", "annotations": annotations}})
+    found = options(annotations)
+    assert found.problems == ()
+    assert bool(keep_reason(meta)) == bool(found.keep or found.prune != "true")
 
 
 def test_an_argo_cd_application_in_a_bundle_has_marks_of_its_own():
