@@ -62,8 +62,15 @@ def blob(digest: str) -> str:
 
 
 def resolved(source_key: str) -> str:
-    """string: digest a tag or range meant moments ago, shared by all applications of the source. TTL seconds."""
+    """string: what a tag or range meant moments ago, shared by all applications of the source: "digest tag", or
+    "throttled message" while the registry wants to be left alone. TTL seconds.
+    """
     return f"{PREFIX}resolved:{source_key}"
+
+
+def pulled(source_key: str) -> str:
+    """string: JSON [blob digest of the layer, source, revision, created] of a bundle once pulled. TTL as of blobs."""
+    return f"{PREFIX}pulled:{source_key}"
 
 
 def observed(cluster: str, group_kind: str, namespace: str) -> str:

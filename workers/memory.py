@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 
 import orjson
@@ -10,26 +9,76 @@ import orjson
 from fleetbeat import keys
 from fleetbeat.clients.store import errors
 from fleetbeat.engine.plan import Known, known_from_json, known_to_json
+from fleetbeat.errors import SourceThrottled
 from fleetbeat.model import ObjectId, Revision, Source
 from workers.parts import Parts
 
 
 def resolve(shared: Parts, source: Source, *, fresh: bool = False) -> Revision:
-    """The revision the source means now. All applications of one source share a look for a few seconds (case g5)."""
+    """The revision the source means now. All applications of one source share a look for a few seconds (case g5).
+
+    They share a registry's "not so fast" too, for as long as it asked for, and even when somebody waits (``fresh``).
+    Raises the errors of ``ports.SourcePort``.
+    """
     if source.digest:
         return Revision(source.digest)
-    text = "\n".join((source.oci, source.tag or "", source.semver or "", source.auth.username, str(source.plain_http)))
-    key = keys.resolved(hashlib.sha256(text.encode()).hexdigest()[:32])
-    if not fresh:
-        with errors():
-            found = shared.store.redis.get(key)
-        if isinstance(found, bytes):
-            digest, tag = found.decode().split(" ", 1)
-            return Revision(digest, tag)
-    revision = shared.source.resolve(source)
+    key = keys.resolved(_mark(shared, source, source.tag or "", source.semver or ""))
     with errors():
-        shared.store.redis.set(key, f"{revision.digest} {revision.tag}", px=int(shared.settings.resolve_ttl * 1000))
+        found = shared.store.redis.get(key)
+    if isinstance(found, bytes):
+        digest, tag = found.decode().split(" ", 1)
+        if digest == _THROTTLED:
+            with errors():
+                left = shared.store.redis.pttl(key)
+            raise SourceThrottled(tag, retry_after=max(left, 1) / 1000)
+        if not fresh:
+            return Revision(digest, tag)
+    try:
+        revision = shared.source.resolve(source)
+    except SourceThrottled as error:
+        wanted = error.retry_after or shared.settings.resolve_ttl
+        _keep(shared, key, f"{_THROTTLED} {error}", min(wanted, _LONGEST_THROTTLE))
+        raise
+    _keep(shared, key, f"{revision.digest} {revision.tag}", shared.settings.resolve_ttl)
     return revision
+
+
+def pull(shared: Parts, source: Source, revision: Revision) -> tuple[str, Revision]:
+    """The digest of the layer, which is in the blob store now, and the revision with what its annotations say.
+
+    Applications of one bundle share a pull (case j10), if they log in alike: nobody gets what only others may read.
+    """
+    key = keys.pulled(_mark(shared, source, revision.digest))
+    with errors():
+        found = shared.store.redis.get(key)
+    if isinstance(found, bytes):
+        layer, *described = orjson.loads(found)
+        if shared.blobs.get(layer) is not None:
+            return layer, Revision(revision.digest, revision.tag, *described)
+    pulled = shared.source.pull(source, revision)
+    layer, full = shared.blobs.put(pulled.layer), pulled.revision
+    told = orjson.dumps([layer, full.source, full.revision, full.created]).decode()
+    _keep(shared, key, told, shared.settings.blobs.ttl)
+    return layer, full
+
+
+_THROTTLED = "throttled"
+#: seconds; a registry that asks for more is asked again all the same, once for all its applications
+_LONGEST_THROTTLE = 600.0
+
+
+def _keep(shared: Parts, key: str, text: str, seconds: float) -> None:
+    with errors():
+        shared.store.redis.set(key, text, px=max(int(seconds * 1000), 1))
+
+
+def _mark(shared: Parts, source: Source, *more: str) -> str:
+    """The same for the same place, the same way in and the same login; nobody can tell the login from it (case g8)."""
+    parts = [source.oci, str(source.plain_http), str(source.insecure_skip_tls_verify), source.auth.username, *more]
+    for credential in (source.auth.password, source.auth.token, source.ca):
+        secret = credential.inline if credential is not None else None
+        parts.append(repr((secret.reveal() if secret else None, credential and (credential.file, credential.env))))
+    return shared.store.fingerprint("\n".join(parts).encode())[:32]
 
 
 def load_known(shared: Parts, digest: str) -> dict[ObjectId, Known] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fleetbeat.model import Revision
+from workers import memory
 from workers.target import target
 from workers.task import Next, Work
 
@@ -10,12 +11,11 @@ from workers.task import Next, Work
 def pull(work: Work) -> Next:
     record, shared = work.record, work.parts
     application = target(shared, work.turn.app).application
-    pulled = shared.source.pull(application.source, Revision(record["digest"], record.get("tag", "")))
-    revision = pulled.revision
+    layer, revision = memory.pull(shared, application.source, Revision(record["digest"], record.get("tag", "")))
     return Next(
         "render",
         {
-            "layer": shared.blobs.put(pulled.layer),
+            "layer": layer,
             "source": revision.source,
             "revision": revision.revision,
             "revision_created": revision.created,
