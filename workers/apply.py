@@ -120,7 +120,7 @@ class _Stage:
             message = f"{memory.joined(sorted(there))} to be gone (finalizers run)"
             return self._wait(message, {"pending": _keys(there)}, looks)
         judged = judge(live, self.judge)
-        tally.settle(self.work.parts, self.work.turn.run, judged)
+        tally.settle(self.work.parts, self.work.turn.run, judged, self.plan.known)
         bad = {key: state for key, (state, _) in judged.items() if state.status in ("Degraded", "Missing")}
         if bad:
             return self._unhealthy(bad)

@@ -12,7 +12,7 @@ from celery import Celery
 
 from fleetbeat.clients.runs import Look, new_run_id
 from fleetbeat.decisions.changes import moved
-from fleetbeat.decisions.health import worst
+from fleetbeat.decisions.health import custom, worst
 from fleetbeat.decisions.lifecycle import cure, first_step, given_up, next_look, wants_run
 from fleetbeat.engine.judging import Judge
 from fleetbeat.engine.kinds import api_set_for
@@ -151,11 +151,12 @@ def _moved(shared: Parts, where: Target, look: Look) -> set[ObjectId]:
     )
     changed: set[ObjectId] = set()
     restless: list[ObjectId] = []
+    other_rules = look.state.get("rules", "") != custom.mark(where.application.health_rules)
     for key in known.keys() | live.keys():
         movement = moved(known[key].fingerprint if key in known else None, live.get(key))
         if movement in ("moved", "gone", "new"):
             changed.add(key)
-        elif movement == "status" or known[key].health not in ("Healthy", "Suspended"):
+        elif other_rules or movement == "status" or known[key].health not in ("Healthy", "Suspended"):
             restless.append(key)
     if restless and not changed:
         _refresh_health(shared, where, look, known, restless)
@@ -165,7 +166,7 @@ def _moved(shared: Parts, where: Target, look: Look) -> set[ObjectId]:
 def _refresh_health(
     shared: Parts, where: Target, look: Look, known: dict[ObjectId, Known], restless: list[ObjectId]
 ) -> None:
-    """Only statuses moved: no run, but what people see shall be true."""
+    """Only statuses moved, or the rules of the catalog: no run, but what people see shall be true."""
     now = shared.runs.now()
     apis = where.cluster.api_set()
     judged = judge(read(where.cluster, apis, where.applyset, restless), Judge(where.application, where.cluster, apis))
@@ -173,9 +174,10 @@ def _refresh_health(
         if seen is not None and key in known:
             known[key] = seen._replace(hash=known[key].hash)
     health = worst([Health(entry.health) for entry in known.values()])  # type: ignore[arg-type]
-    inventory = memory.save_known(shared, known)
-    if inventory != look.state.get("inventory") or health != look.state.get("health"):
-        shared.runs.remember(where.application.name, {"inventory": inventory, "health": health, "ended": now})
+    rules = custom.mark(where.application.health_rules)
+    found = {"inventory": memory.save_known(shared, known), "health": health, "rules": rules}
+    if any(look.state.get(field, "") != value for field, value in found.items()):
+        shared.runs.remember(where.application.name, {**found, "ended": now})
 
 
 def _trouble(shared: Parts, app: str, error: FleetbeatError) -> str:

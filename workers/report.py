@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import orjson
 
 from fleetbeat.clients import applyset
-from fleetbeat.decisions.health import worst
+from fleetbeat.decisions.health import custom, worst
 from fleetbeat.decisions.inventory import group_kinds, namespaces
 from fleetbeat.decisions.lifecycle import Cure, Ending, ending, history_entry, next_look, repeats, sync_status
 from fleetbeat.engine.plan import Known, Plan
@@ -31,6 +31,9 @@ def report(work: Work) -> Ended:
     if end.phase == "Succeeded" and plan_text is not None:
         _shrink(work, known)
 
+    # Objects that were not written have the health of the last look. Under other rules a tick has to look again: now.
+    rules, first = _rules(work), not state.get("inventory")
+    judge_anew = not first and rules != state.get("rules", "")
     health: HealthStatus = worst([Health(entry.health) for entry in known.values()]) if known else "Healthy"  # type: ignore[arg-type]
     revision = Revision(
         record["digest"],
@@ -65,8 +68,9 @@ def report(work: Work) -> Ended:
             "health": health,
             "failures": failures,
             "inventory": memory.save_known(shared, known),
+            "rules": rules if first else state.get("rules", ""),
         },
-        next_look=_pause(work, record, end, failures),
+        next_look=0.0 if judge_anew and end.phase == "Succeeded" else _pause(work, record, end, failures),
         replace_newest=again,
     )
     if said == "lost":
@@ -158,6 +162,15 @@ def _state(
             "objects": sum(result.outcome not in ("pruned",) for result in results),
         }
     return fields
+
+
+def _rules(work: Work) -> str:
+    """Which health rules the catalog has for it now; "" also when that cannot be read at the moment."""
+    try:
+        entry = work.parts.catalogs.application(work.turn.app)
+    except FleetbeatError:
+        return ""
+    return custom.mark(entry[0].health_rules) if entry is not None else ""
 
 
 def _pause(work: Work, record: dict[str, str], end: Ending, failures: int) -> float | None:

@@ -30,14 +30,16 @@ def done(entries: Mapping[ObjectId, Entry]) -> list[Done]:
     ]
 
 
-def settle(shared: Parts, run: str, judged: Mapping[ObjectId, tuple[Health, Known | None]]) -> None:
-    """Health and fingerprint as seen while waiting."""
+def settle(
+    shared: Parts, run: str, judged: Mapping[ObjectId, tuple[Health, Known | None]], unchanged: Mapping[ObjectId, Known]
+) -> None:
+    """Health and fingerprint as seen while waiting. ``unchanged``: objects that are waited for without a write."""
     stored = load(shared, run)
     fresh: dict[str, str] = {}
     for key, (state, seen) in judged.items():
-        if key not in stored:
+        if key not in stored and key not in unchanged:
             continue
-        result, known = stored[key]
+        result, known = stored.get(key) or (ObjectResult(key, "unchanged"), unchanged[key])
         if known is not None and seen is not None:
             known = seen._replace(hash=known.hash)
         fresh[key.key] = _dump(key, (replace(result, health=state.status), known))

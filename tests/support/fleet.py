@@ -171,9 +171,10 @@ class Fleet:
         cluster: str = "",
         interval: str = "1h",
         source: Mapping[str, Any] | None = None,
+        spec: Mapping[str, Any] | None = None,
         **sync: Any,
     ) -> None:
-        """Put it into the catalog; beat sees it within the second."""
+        """Put it into the catalog; beat sees it within the second. ``spec``: more fields of it."""
         document = {
             "apiVersion": "fleetbeat.dev/v1alpha1",
             "kind": "Application",
@@ -182,6 +183,7 @@ class Fleet:
                 "source": {"oci": self.repository(app), "tag": "stable", "plainHTTP": True, **(source or {})},
                 "destination": {"cluster": cluster or next(iter(self.clusters))},
                 "sync": {"interval": interval, **sync},
+                **(spec or {}),
             },
         }
         if namespace:

@@ -11,6 +11,7 @@ clock, no network, no state. The interpreter is imported when the first rule is 
 from __future__ import annotations
 
 import functools
+import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -39,6 +40,12 @@ _CONTAINER = " (in container '')"
 def by_kind(rules: Iterable[HealthRule]) -> dict[str, HealthRule]:
     """``Kind.group`` → rule, as ``health`` wants them."""
     return {f"{rule.kind}.{rule.group}" if rule.group else rule.kind: rule for rule in rules}
+
+
+def mark(rules: Iterable[HealthRule]) -> str:
+    """Tells sets of rules apart: what was judged by one has to be judged again by another. "" for none."""
+    texts = sorted(repr(rule) for rule in rules)
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16] if texts else ""
 
 
 def judge(rule: HealthRule, live: Live) -> Health:
