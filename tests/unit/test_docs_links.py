@@ -118,7 +118,7 @@ def fault(words: list[str]) -> str:
     context = click.Context(cli)
     known = {"--help", "-h"}
     for word in words:
-        if word.startswith("-"):
+        if word.startswith("-") and word != "-":  # standard input
             name = word.partition("=")[0]
             options = {
                 option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)

@@ -95,7 +95,7 @@ def _evaluate(expression: str, fields: Mapping[str, Any]) -> bool | str:
     return f"it gives {_word(kind)}, not true or false"
 
 
-_MISSING = "; has(…), or ?. with orValue(…), reads a field that may be missing"
+_MISSING = "; has(…), or .? with orValue(…), reads a field that may be missing"
 
 #: The interpreter's errors carry no class of their own.
 _FAILURES = (RuntimeError, ValueError, TypeError, OverflowError, RecursionError)
