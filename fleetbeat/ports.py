@@ -5,8 +5,9 @@ Every method raises only ``fleetbeat.errors``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from fleetbeat.model import ApiResource, ApiSet, Body, Revision, Source
 
@@ -76,8 +77,13 @@ class ClusterPort(Protocol):
     def create(self, resource: ApiResource, body: Body) -> Written:
         """POST; an existing object is a Conflict."""
 
-    def replace(self, resource: ApiResource, body: Body) -> Written:
+    def replace(self, resource: ApiResource, body: Body, *, dry_run: bool = False) -> Written:
         """PUT with the body's resourceVersion; a moved or vanished object is a Conflict."""
+
+    def patch(
+        self, resource: ApiResource, namespace: str, name: str, operations: Sequence[Mapping[str, Any]]
+    ) -> Written:
+        """JSON patch (RFC 6902), which must set ``/metadata/resourceVersion`` to what was seen: else Conflict."""
 
     def delete(
         self,

@@ -21,6 +21,7 @@ from fleetbeat.engine.kinds import api_set_for
 from fleetbeat.engine.plan import Plan, StagePlan, manifests_from_json
 from fleetbeat.engine.remove import remove_tier
 from fleetbeat.engine.settle import judge, read
+from fleetbeat.engine.weigh import Weigher
 from fleetbeat.engine.write import Done, ensure_namespace, group_tiers, write_stage
 from fleetbeat.errors import Rejected
 from fleetbeat.model import ApiSet, Health, Manifest, ObjectId
@@ -87,10 +88,10 @@ class _Stage:
             done += write_stage(
                 where.cluster,
                 self.apis,
-                where.applyset,
                 tiers,
                 self.manifests,
                 work.parts.pool,
+                weigher=Weigher(where.cluster, where.application, where.applyset),
                 judge=self.judge,
                 record=self._keep,
                 repeated=self._repeated,

@@ -8,7 +8,7 @@ Facts of the API server this relies on (observed on 1.36, held by tests/contract
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -157,12 +157,33 @@ class KubernetesCluster:
         answer = self._transport.send(doing, "POST", path, query=_OWN_WRITE, body=body, guarded=True)
         return self._written(doing, resource, answer)
 
-    def replace(self, resource: ApiResource, body: Body) -> Written:
+    def replace(self, resource: ApiResource, body: Body, *, dry_run: bool = False) -> Written:
         if not (body.get("metadata") or {}).get("resourceVersion"):
             raise ValueError("a replace must carry the resourceVersion it was decided on")
         doing = self._doing("replace", resource, body=body, names_uid=True)
         path = _path_of(doing, resource, body)
-        answer = self._transport.send(doing, "PUT", path, query=_OWN_WRITE, body=body, guarded=True, expected=(404,))
+        query = {**_OWN_WRITE, "dryRun": "All"} if dry_run else _OWN_WRITE
+        answer = self._transport.send(doing, "PUT", path, query=query, body=body, guarded=not dry_run, expected=(404,))
+        if answer.status == 404:
+            raise Conflict(f"{doing.what}: vanished from cluster {self.name} since it was looked at")
+        return self._written(doing, resource, answer, kept=not dry_run)
+
+    def patch(
+        self, resource: ApiResource, namespace: str, name: str, operations: Sequence[Mapping[str, Any]]
+    ) -> Written:
+        if not any(operation.get("path") == "/metadata/resourceVersion" for operation in operations):
+            raise ValueError("a patch must carry the resourceVersion it was decided on")
+        doing = self._doing("patch", resource, namespace, name, write=True, names_uid=True)
+        answer = self._transport.send(
+            doing,
+            "PATCH",
+            _path(doing, resource, namespace, name),
+            query=_OWN_WRITE,
+            body=operations,
+            content_type="application/json-patch+json",
+            guarded=True,
+            expected=(404,),
+        )
         if answer.status == 404:
             raise Conflict(f"{doing.what}: vanished from cluster {self.name} since it was looked at")
         return self._written(doing, resource, answer)

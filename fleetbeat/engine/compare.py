@@ -10,21 +10,20 @@ says so); a read and a dry-run for one that is there.
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from fleetbeat.decisions.changes import changed_paths, fingerprint, format_path, moved
-from fleetbeat.decisions.inventory import PART_OF
-from fleetbeat.decisions.manifests import digest
-from fleetbeat.decisions.ownership import Foreign, changed_by, owner_of
+from fleetbeat.decisions.changes import fingerprint, moved
+from fleetbeat.decisions.ownership import changed_by
+from fleetbeat.decisions.treatment import is_immutable
 from fleetbeat.decisions.waves import wave_of
 from fleetbeat.engine.judging import Judge
 from fleetbeat.engine.parallel import Requests
 from fleetbeat.engine.plan import Change, Known
+from fleetbeat.engine.weigh import Weighed, Weigher
 from fleetbeat.errors import Conflict, NotYet, Refused, Rejected, Unauthorized
 from fleetbeat.model import ApiSet, Body, Manifest, ObjectId, ObjectResult
-from fleetbeat.ports import ClusterPort, Seen
+from fleetbeat.ports import ClusterPort
 
 
 @dataclass(frozen=True)
@@ -58,14 +57,6 @@ class Comparison:
         return {key: v.known for key, v in self.verdicts.items() if v.known}
 
 
-def labelled(body: Body, applyset: str) -> Body:
-    """The manifest as it is sent: with the label that makes it a member of the application's ApplySet."""
-    wanted = copy.copy(body)
-    wanted["metadata"] = dict(body["metadata"])
-    wanted["metadata"]["labels"] = {**(body["metadata"].get("labels") or {}), PART_OF: applyset}
-    return wanted
-
-
 class Comparer:
     """One comparison of one application with one cluster."""
 
@@ -74,26 +65,23 @@ class Comparer:
         cluster: ClusterPort,
         apis: ApiSet,
         *,
-        applyset: str,
+        weigher: Weigher,
         judge: Judge,
         live: Mapping[ObjectId, Body],
         known: Mapping[ObjectId, Known],
-        owner_name: Callable[[str], str] = lambda mark: mark,
         heal: bool = True,
         absent_namespaces: Iterable[str] = (),
     ) -> None:
         """``live``: metadata of ours (``observe``); ``known``: what the last sync left; ``heal`` False: drift stays.
 
-        ``owner_name`` tells the application behind a foreign ApplySet id, asked only when one is met.
         ``absent_namespaces``: created by this sync although no manifest says so (CreateNamespace).
         """
         self._cluster = cluster
         self._apis = apis
-        self._applyset = applyset
+        self._weigher = weigher
         self._judge_health = judge.health
         self._live = live
         self._known = known
-        self._owner_name = owner_name
         self._heal = heal
         self._absent_namespaces = set(absent_namespaces)
         self._absent_accounts: set[tuple[str, str]] = set()
@@ -129,24 +117,30 @@ class Comparer:
 
     def _look(self, index: int, manifest: Manifest) -> Verdict:
         key, wave = manifest.id, wave_of(manifest)
-        rendered = digest(manifest)
+        rendered = self._weigher.hash(manifest)
         meta, known = self._live.get(key), self._known.get(key)
         same_manifest = known is not None and known.hash == rendered
-        if meta is not None and known is not None and same_manifest:
-            if moved(known.fingerprint, fingerprint(meta, key.group_kind)) in ("same", "status"):
-                # The old fingerprint stays where only the status moved: the next look then asks for the health.
-                return Verdict(result=ObjectResult(key, "unchanged", wave=wave), known=known)
+        if (
+            meta is not None
+            and known is not None
+            and same_manifest
+            and moved(known.fingerprint, fingerprint(meta, key.group_kind)) in ("same", "status")
+        ):
+            # The old fingerprint stays where only the status moved: the next look then asks for the health.
+            return Verdict(result=ObjectResult(key, "unchanged", wave=wave), known=known)
+        treated = self._weigher.treatment(manifest, meta)
+        if treated.mode == "leave":
+            return self._left_alone(manifest, meta, rendered, treated.why)
         if self._exempt(manifest):
             return Verdict(change=Change(key, index, wave, None, "new"), absent=True)
 
         resource = self._apis.find(key.group, key.kind, manifest.version)
         if resource is None:  # resolve() has refused unknown kinds; this one vanished since
             raise Rejected(f"{key}: the cluster does not serve {manifest.api_version} {key.kind} any more")
-        wanted = labelled(manifest.body, self._applyset)
         current = self._cluster.get(resource, key.namespace, key.name) if meta is not None else None
         if current is None:
             try:
-                answer = self._cluster.apply(resource, wanted, dry_run=True)
+                answer = self._cluster.apply(resource, self._weigher.wanted(manifest), dry_run=True)
                 if answer.created:
                     gone = "was deleted" if same_manifest else "new"
                     if same_manifest and not self._heal:
@@ -154,44 +148,53 @@ class Comparer:
                     return Verdict(change=Change(key, index, wave, None, gone), wanted=answer.body, absent=True)
             except Conflict:
                 pass  # it is there, and others own fields of it: read it and decide
-            current = self._cluster.get(resource, key.namespace, key.name)
+            except Rejected as error:
+                # An object that is there may be refused for a field that cannot be changed, which is weighed below.
+                current = self._cluster.get(resource, key.namespace, key.name) if is_immutable(str(error)) else None
+                if current is None:
+                    raise
+            current = current or self._cluster.get(resource, key.namespace, key.name)
             if current is None:
                 raise NotYet(f"{key} comes and goes; it is looked at again")
-        return self._against(index, manifest, current, wanted, rendered, same_manifest)
+        weighed = self._weigher.weigh(resource, manifest, current)
+        return self._verdict(index, manifest, weighed, rendered, same_manifest)
 
-    def _against(
-        self, index: int, manifest: Manifest, current: Body, wanted: Body, rendered: str, same_manifest: bool
-    ) -> Verdict:
-        """The object is there: whose is it, and what would an apply change?"""
-        key, wave = manifest.id, wave_of(manifest)
-        owner = owner_of(current, self._applyset)
-        if isinstance(owner, Foreign):
-            name = self._owner_name(owner.name) if owner.tool == "ApplySet" else owner.name
-            raise Refused(f"{key} belongs to {owner.tool} {name} ({owner.mark}); it is not touched")
-        metadata = current["metadata"]
-        if metadata.get("deletionTimestamp"):
-            raise NotYet(f"{key} is being deleted; it is created again when it is gone")
-        resource = self._apis.find(key.group, key.kind, manifest.version)
-        assert resource is not None  # noqa: S101  (the caller has looked)
-        answer = self._cluster.apply(resource, wanted, dry_run=True, force=True)
-        paths = changed_paths(current, answer.body)
-        if not paths:
-            mark = Known(rendered, fingerprint(current, key.group_kind), self._judge_health(current).status)
-            return Verdict(None, ObjectResult(key, "unchanged", wave=wave), mark, current, answer.body)
-        managers = tuple(dict.fromkeys(m.name for m in changed_by(current, paths)))
-        drifted = same_manifest
-        reason = _why(paths, managers, drifted, adopted=PART_OF not in (metadata.get("labels") or {}))
-        if drifted and not self._heal:
+    def _left_alone(self, manifest: Manifest, meta: Body | None, rendered: str, why: str) -> Verdict:
+        result = ObjectResult(manifest.id, "unchanged", f"left alone: {why}", wave_of(manifest))
+        if meta is None:
+            return Verdict(result=result)
+        health = self._known[manifest.id].health if manifest.id in self._known else "Healthy"
+        return Verdict(result=result, known=Known(rendered, fingerprint(meta, manifest.id.group_kind), health))
+
+    def _verdict(self, index: int, manifest: Manifest, weighed: Weighed, rendered: str, same_manifest: bool) -> Verdict:
+        """What to do about what was found."""
+        key, wave, current = manifest.id, wave_of(manifest), weighed.live
+        mark = Known(rendered, fingerprint(current, key.group_kind), self._judge_health(current).status)
+        # A takeover alone waits for a new manifest: only then can something that others hold too have left it.
+        if not weighed.differs and (weighed.takeover is None or same_manifest):
+            result = ObjectResult(key, "unchanged", "; ".join(weighed.notes), wave)
+            return Verdict(None, result, mark, current, weighed.answer)
+        managers = tuple(dict.fromkeys(m.name for m in changed_by(current, weighed.paths)))
+        reason = _why(weighed, managers, same_manifest)
+        if same_manifest and not self._heal:
             return Verdict(
                 result=ObjectResult(key, "skipped", f"{reason}; self-heal is off", wave, managers=managers),
-                known=Known("", fingerprint(current, key.group_kind), self._judge_health(current).status),
+                known=mark._replace(hash=""),
                 live=current,
-                wanted=answer.body,
+                wanted=weighed.answer,
             )
-        seen = Seen(metadata["uid"], metadata["resourceVersion"])
-        return Verdict(
-            change=Change(key, index, wave, seen, reason, managers if drifted else ()), live=current, wanted=answer.body
+        change = Change(
+            key,
+            index,
+            wave,
+            weighed.seen,
+            reason,
+            managers if same_manifest else (),
+            weighed.how,
+            weighed.edits,
+            weighed.patch,
         )
+        return Verdict(change=change, live=current, wanted=weighed.answer)
 
     def _exempt(self, manifest: Manifest) -> bool:
         """Can the server not judge it yet, because of something this bundle creates?"""
@@ -208,16 +211,18 @@ class Comparer:
 _FIRST = {"Namespace": 0, "CustomResourceDefinition.apiextensions.k8s.io": 0, "ServiceAccount": 1}
 
 
-def _why(paths: Sequence[tuple[str, ...]], managers: Sequence[str], drifted: bool, *, adopted: bool) -> str:
+def _why(weighed: Weighed, managers: Sequence[str], drifted: bool) -> str:
     """``data.greeting changed by kubectl-edit`` for drift, ``data.greeting, spec.replicas`` for a new manifest."""
-    shown = ", ".join(format_path(path) for path in paths[:3])
-    if len(paths) > 3:
-        shown += f" and {len(paths) - 3} more"
-    if adopted:
-        return f"adopted; sets {shown}"
-    if not drifted:
-        return shown
-    if not managers:
+    more = [weighed.takeover.reason] if weighed.takeover else []
+    more += weighed.notes
+    shown = ", ".join(weighed.shown[:3])
+    if len(weighed.shown) > 3:
+        shown += f" and {len(weighed.shown) - 3} more"
+    if weighed.adopted:
+        shown = f"adopted; sets {shown}" if shown else "adopted"
+    elif drifted and shown and not managers:
         # The API server records the owners of fields that are there, not who took one away.
-        return f"{shown} removed by somebody whom only the cluster's audit log knows"
-    return f"{shown} changed by {' and '.join(managers)}"
+        shown = f"{shown} removed by somebody whom only the cluster's audit log knows"
+    elif drifted and shown:
+        shown = f"{shown} changed by {' and '.join(managers)}"
+    return "; ".join(filter(None, (shown, *more)))

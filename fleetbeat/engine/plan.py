@@ -11,8 +11,12 @@ from typing import Any, Literal, NamedTuple
 import orjson
 
 from fleetbeat.decisions.changes import Fingerprint
+from fleetbeat.decisions.fieldsets import Edit
 from fleetbeat.model import Manifest, ObjectId, ObjectResult, Origin
 from fleetbeat.ports import Seen
+
+#: "apply" server-side, "replace" by PUT, "recreate" = delete, wait until it is gone, create
+How = Literal["apply", "replace", "recreate"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,9 @@ class Change:
     seen: Seen | None  #: the state it was decided on; None = it was absent
     reason: str = ""  #: what differs, in words
     managers: tuple[str, ...] = ()  #: who had changed it, where the API server recorded it
+    how: How = "apply"
+    edits: tuple[Edit, ...] = ()  #: to the manifest before it is sent: what is left to others
+    patch: tuple[dict[str, Any], ...] = field(default=(), repr=False)  #: JSON patch that goes before the apply
 
 
 @dataclass(frozen=True)
@@ -80,7 +87,7 @@ class Plan:
     def to_json(self) -> bytes:
         return orjson.dumps(
             {
-                "changes": [[c.id.key, c.index, c.wave, _seen(c.seen), c.reason, c.managers] for c in self.changes],
+                "changes": [_change(change) for change in self.changes],
                 "removals": [[r.id.key, _seen(r.seen), r.wave] for r in self.removals],
                 "stages": [
                     [s.wave, s.part, [[i.key for i in tier] for tier in s.tiers], [i.key for i in s.unsettled]]
@@ -99,8 +106,18 @@ class Plan:
         of = ObjectId.from_key
         return cls(
             changes=tuple(
-                Change(of(key), index, wave, Seen(*seen) if seen else None, reason, tuple(managers))
-                for key, index, wave, seen, reason, managers in data["changes"]
+                Change(
+                    of(key),
+                    index,
+                    wave,
+                    Seen(*seen) if seen else None,
+                    reason,
+                    tuple(managers),
+                    how,
+                    tuple(Edit.from_json(edit) for edit in edits),
+                    tuple(patch),
+                )
+                for key, index, wave, seen, reason, managers, how, edits, patch in data["changes"]
             ),
             removals=tuple(Removal(of(key), Seen(*seen), wave) for key, seen, wave in data["removals"]),
             stages=tuple(
@@ -112,6 +129,12 @@ class Plan:
             create_namespace=data["createNamespace"],
             refusal=data["refusal"],
         )
+
+
+def _change(change: Change) -> list[Any]:
+    seen, edits = _seen(change.seen), [edit.to_json() for edit in change.edits]
+    about = [change.id.key, change.index, change.wave, seen, change.reason, change.managers]
+    return [*about, change.how, edits, change.patch]
 
 
 def known_to_json(known: dict[ObjectId, Known]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from fleetbeat.engine.judging import Judge
 from fleetbeat.engine.observe import observe
 from fleetbeat.engine.parallel import Requests
 from fleetbeat.engine.plan import Known, Plan, Removal, StagePlan
+from fleetbeat.engine.weigh import Weigher
 from fleetbeat.model import ApiResource, ApiSet, Application, Body, Manifest, ObjectId, ObjectResult
 from fleetbeat.ports import ClusterPort, Seen
 
@@ -47,11 +48,10 @@ def make_plan(
     comparer = Comparer(
         cluster,
         apis,
-        applyset=applyset,
+        weigher=Weigher(cluster, application, applyset, owner_name),
         judge=Judge(application, cluster, apis),
         live=live,
         known=known,
-        owner_name=owner_name,
         heal=application.sync.self_heal,
         absent_namespaces=[missing] if missing else [],
     )

@@ -11,7 +11,7 @@ from fleetbeat.engine.compare import Comparison
 from fleetbeat.engine.plan import Plan
 from fleetbeat.model import Body, Manifest, ObjectId
 
-Action = Literal["create", "configure", "prune", "refuse"]
+Action = Literal["create", "configure", "replace", "prune", "refuse"]  #: replace = delete and create anew
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,8 @@ def previews(
             # Without a dry-run (the kind or namespace does not exist yet) the manifest is the best that is known.
             after = verdict.wanted if verdict.wanted is not None else bodies[key]
             action: Action = "create" if change.seen is None else "configure"
+            if change.how == "recreate":
+                action = "replace"
             found.append(Preview(key, action, change.reason, unified(verdict.live, after)))
         elif result is not None and result.outcome == "failed":
             found.append(Preview(key, "refuse", result.reason, ""))

@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from fleetbeat.decisions.changes import fingerprint, same
-from fleetbeat.decisions.manifests import digest
-from fleetbeat.decisions.ownership import Foreign, owner_of
-from fleetbeat.engine.compare import labelled
+from fleetbeat.decisions.changes import fingerprint
+from fleetbeat.decisions.fieldsets import edited
 from fleetbeat.engine.judging import Judge
 from fleetbeat.engine.parallel import Requests
 from fleetbeat.engine.plan import Change, Known
+from fleetbeat.engine.weigh import Weigher
 from fleetbeat.errors import Conflict, NotYet, Refused, Rejected, Unauthorized
 from fleetbeat.model import ApiResource, ApiSet, Body, Health, Manifest, ObjectId, ObjectResult, Outcome
-from fleetbeat.ports import Absent, ClusterPort, Seen
+from fleetbeat.ports import Absent, ClusterPort, Seen, Written
 
 #: An object that moves at each of so many tries is fought over; the next tick says so again.
 TRIES = 6
@@ -38,11 +37,11 @@ class Done:
 def write_stage(
     cluster: ClusterPort,
     apis: ApiSet,
-    applyset: str,
     tiers: Sequence[Sequence[Change]],
     manifests: Sequence[Manifest],
     pool: Requests,
     *,
+    weigher: Weigher,
     judge: Judge,
     record: Callable[[Sequence[Done]], None],
     repeated: bool = False,
@@ -54,7 +53,7 @@ def write_stage(
     Raises LostLock and ClusterUnavailable, with no write under way any more and those that were made recorded.
     """
     done: list[Done] = []
-    writer = _Writer(cluster, apis, applyset, manifests, judge, repeated)
+    writer = _Writer(cluster, apis, weigher, manifests, judge, repeated)
     for tier in tiers:
         for start in range(0, len(tier), _BATCH):
             batch, error = pool.finish(writer.write, tier[start : start + _BATCH])
@@ -78,14 +77,14 @@ class _Writer:
         self,
         cluster: ClusterPort,
         apis: ApiSet,
-        applyset: str,
+        weigher: Weigher,
         manifests: Sequence[Manifest],
         judge: Judge,
         repeated: bool,
     ) -> None:
         self._cluster = cluster
         self._apis = apis
-        self._applyset = applyset
+        self._weigher = weigher
         self._manifests = manifests
         self._judge = judge
         self._repeated = repeated
@@ -103,23 +102,21 @@ class _Writer:
         resource = self._apis.find(change.id.group, change.id.kind, manifest.version)
         if resource is None:
             raise NotYet(f"{change.id}: the cluster does not serve {manifest.api_version} {change.id.kind} yet")
-        wanted = labelled(manifest.body, self._applyset)
         planned = change
         for _ in range(TRIES):
             try:
-                written = self._cluster.apply(resource, wanted, expect=change.seen or Absent(), force=True)
+                written = self._send(resource, change, manifest)
             except Conflict:
                 # Only a conflict with the plan itself can come from our own write of the execution that was killed.
                 own = self._repeated and change is planned
-                again = self._look_again(resource, change, wanted, manifest, own)
+                again = self._look_again(resource, change, manifest, own)
                 if isinstance(again, Done):
                     return again
                 change = again
                 continue
-            outcome = "created" if written.created else "configured"
             result = ObjectResult(
                 change.id,
-                "created" if outcome == "created" else "configured",
+                "created" if written.created else "configured",
                 "; ".join(filter(None, (change.reason, *written.warnings))),
                 change.wave,
                 managers=change.managers,
@@ -128,34 +125,58 @@ class _Writer:
             return self._done(result, manifest, written.body)
         raise Refused(f"{change.id} was changed by somebody else at each of {TRIES} tries; it is looked at again later")
 
-    def _look_again(
-        self, resource: ApiResource, change: Change, wanted: Body, manifest: Manifest, own: bool
-    ) -> Change | Done:
+    def _send(self, resource: ApiResource, change: Change, manifest: Manifest) -> Written:
+        """The write that the change says, on exactly the state it was decided on: else Conflict."""
+        wanted, seen = edited(self._weigher.wanted(manifest), change.edits), change.seen
+        if seen is None:
+            return self._cluster.apply(resource, wanted, expect=Absent(), force=True)
+        if change.how == "recreate":
+            self._delete(resource, change, seen)
+            return self._cluster.apply(resource, wanted, expect=Absent(), force=True)
+        if change.how == "replace":
+            live = self._cluster.get(resource, change.id.namespace, change.id.name)
+            if live is None or _seen(live) != seen:
+                raise Conflict(f"{change.id} was changed since it was looked at")
+            return self._cluster.replace(resource, self._weigher.replacing(wanted, live, change.edits))
+        if change.patch:
+            patched = self._cluster.patch(resource, change.id.namespace, change.id.name, change.patch)
+            seen = _seen(patched.body)
+        return self._cluster.apply(resource, wanted, expect=seen, force=True)
+
+    def _delete(self, resource: ApiResource, change: Change, seen: Seen) -> None:
+        """Raises NotYet until the object has gone: finalizers may take their time."""
+        namespace, name = change.id.namespace, change.id.name
+        if self._cluster.delete(resource, namespace, name, seen=seen) is None:
+            return
+        if self._cluster.get(resource, namespace, name) is not None:
+            raise NotYet(f"{change.id} is being deleted; it is created anew when it is gone")
+
+    def _look_again(self, resource: ApiResource, change: Change, manifest: Manifest, own: bool) -> Change | Done:
         """The object is not as it was when the change was decided. ``own``: perhaps because this run has written it."""
         live = self._cluster.get(resource, change.id.namespace, change.id.name)
         if live is None:
-            return replace(change, seen=None)
-        owner = owner_of(live, self._applyset)
-        if isinstance(owner, Foreign):
-            raise Refused(f"{change.id} belongs to {owner.tool} {owner.name} ({owner.mark}); it is not touched")
-        if live["metadata"].get("deletionTimestamp"):
-            raise NotYet(f"{change.id} is being deleted; it is created again when it is gone")
-        answer = self._cluster.apply(resource, wanted, dry_run=True, force=True)
-        if same(live, answer.body):
-            result = ObjectResult(change.id, "unchanged", "was as wanted when its turn came", change.wave)
+            return replace(change, seen=None, how="apply", edits=(), patch=())
+        weighed = self._weigher.weigh(resource, manifest, live)
+        if not weighed.differs:
+            note = "; ".join(weighed.notes) or "was as wanted when its turn came"
+            result = ObjectResult(change.id, "unchanged", note, change.wave)
             if own:
-                word: Outcome = "created" if change.seen is None else "configured"
+                word: Outcome = "created" if change.seen is None or change.how == "recreate" else "configured"
                 result = ObjectResult(change.id, word, change.reason, change.wave, managers=change.managers)
             return self._done(result, manifest, live)
-        return replace(change, seen=Seen(live["metadata"]["uid"], live["metadata"]["resourceVersion"]))
+        return replace(change, seen=weighed.seen, how=weighed.how, edits=weighed.edits, patch=weighed.patch)
 
     def _done(self, result: ObjectResult, manifest: Manifest, live: Body) -> Done:
         state = self._judge.health(live)
         return Done(
             replace(result, health=state.status),
-            Known(digest(manifest), fingerprint(live, result.id.group_kind), state.status),
+            Known(self._weigher.hash(manifest), fingerprint(live, result.id.group_kind), state.status),
             state,
         )
+
+
+def _seen(live: Body) -> Seen:
+    return Seen(live["metadata"]["uid"], live["metadata"]["resourceVersion"])
 
 
 def ensure_namespace(cluster: ClusterPort, name: str) -> None:

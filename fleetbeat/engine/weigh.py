@@ -1,0 +1,237 @@
+"""Weighing one object that is there against its manifest: whose it is, who wins, how it is written. Writes nothing.
+
+Comparing asks it before the plan is made, writing asks again when the object has moved since. One dry-run, and a second
+one only where the object is to be replaced, or deleted and created anew.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from fleetbeat.decisions import ignores
+from fleetbeat.decisions.changes import Path, changed_paths, format_path
+from fleetbeat.decisions.conflicts import conflicts, decide, told
+from fleetbeat.decisions.fieldsets import ABSENT, Edit, edited, get, text
+from fleetbeat.decisions.inventory import FIELD_MANAGER, PART_OF
+from fleetbeat.decisions.manifests import digest
+from fleetbeat.decisions.migration import Takeover, takeover, tool_of
+from fleetbeat.decisions.options import read as options
+from fleetbeat.decisions.ownership import Foreign, Ours, changed_by, owner_of
+from fleetbeat.decisions.selectors import fits
+from fleetbeat.decisions.treatment import PRECIOUS, Treatment, is_immutable, replacement, treatment
+from fleetbeat.engine.plan import How
+from fleetbeat.errors import NotYet, Refused, Rejected
+from fleetbeat.model import ApiResource, Application, Body, Manifest
+from fleetbeat.ports import ClusterPort, Seen
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """What an existing object lacks. Nothing in ``paths`` and ``released``: it is as wanted, or left as it is."""
+
+    live: Body
+    seen: Seen
+    answer: Body  #: the object as it will be
+    paths: tuple[Path, ...] = ()  #: what a write changes
+    released: tuple[str, ...] = ()  #: what goes with the takeover, in words
+    how: How = "apply"
+    edits: tuple[Edit, ...] = ()  #: to the manifest before it is sent
+    takeover: Takeover | None = None
+    adopted: bool = False
+    notes: tuple[str, ...] = ()  #: what is left to others, and why
+
+    @property
+    def differs(self) -> bool:
+        return bool(self.paths or self.released or self.how == "recreate")
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The places that change."""
+        return (*(format_path(path) for path in self.paths), *self.released)
+
+    @property
+    def patch(self) -> tuple[dict[str, Any], ...]:
+        return self.takeover.patch if self.takeover else ()
+
+
+class Weigher:
+    """One application on one cluster. Thread-safe."""
+
+    def __init__(
+        self,
+        cluster: ClusterPort,
+        application: Application,
+        applyset: str,
+        owner_name: Callable[[str], str] = lambda mark: mark,
+    ) -> None:
+        """``owner_name`` tells the application behind a foreign ApplySet id, asked only when one is met."""
+        self._cluster = cluster
+        self._app = application
+        self._applyset = applyset
+        self._owner_name = owner_name
+
+    def hash(self, manifest: Manifest) -> str:
+        """Of everything that decides how the object should be: its manifest, and the rules about it."""
+        rules = [rule for rule in self._app.ignore_differences if fits(rule.objects, manifest.id)]
+        policies = [rule for rule in self._app.conflicts if fits(rule.objects, manifest.id)]
+        if not rules and not policies:
+            return digest(manifest)
+        return f"{digest(manifest)}+{hashlib.sha256(repr((rules, policies)).encode()).hexdigest()[:12]}"
+
+    def treatment(self, manifest: Manifest, live: Body | None) -> Treatment:
+        """``live``: the object, or its metadata from a list, as far as it is known."""
+        return treatment(manifest.body, live, manifest.id, self._app.sync)
+
+    def wanted(self, manifest: Manifest) -> Body:
+        """The manifest as it is sent: with the label that makes it a member of the application's ApplySet."""
+        body = copy.copy(manifest.body)
+        body["metadata"] = dict(body["metadata"])
+        body["metadata"]["labels"] = {**(body["metadata"].get("labels") or {}), PART_OF: self._applyset}
+        return body
+
+    def weigh(self, resource: ApiResource, manifest: Manifest, live: Body) -> Weighed:
+        """Raises Refused (another owner, a conflict to report), NotYet (it is being deleted) and the server's no."""
+        key, metadata = manifest.id, live["metadata"]
+        seen = Seen(metadata["uid"], metadata["resourceVersion"])
+        treated = self.treatment(manifest, live)
+        if treated.mode in ("leave", "create"):
+            return Weighed(live, seen, live, notes=(f"left alone: {treated.why}",))
+        owner = owner_of(live, self._applyset)
+        ours = isinstance(owner, Ours)
+        adopt = self._adoptable(manifest, owner) if isinstance(owner, Foreign) else frozenset()
+        if metadata.get("deletionTimestamp"):
+            raise NotYet(f"{key} is being deleted; it is created again when it is gone")
+
+        wanted = self.wanted(manifest)
+        pointers = options(manifest).ignore_json_pointers
+        left = ignores.edits(wanted, live, key, self._app.ignore_differences, pointers)
+        sent = edited(wanted, left)
+        how: How = "replace" if treated.replace and ours else "apply"
+        try:
+            answer, paths = self._dry_run(resource, sent, live, how, left)
+        except Rejected as error:
+            if not is_immutable(str(error)):
+                raise
+            return self._recreated(resource, manifest, wanted, live, treated, error)
+
+        decided = decide(conflicts(live, paths), key, live, self._app.conflicts)
+        if decided.reported:
+            raise Refused(
+                f"{key}: {'; '.join(map(str, decided.reported))} has set another value, and spec.conflicts says "
+                "report. Take the field out of the bundle, or choose takeOver or yield"
+            )
+        notes: tuple[str, ...] = ()
+        if decided.left:
+            notes = (told(decided.left),)
+            left = (*left, *ignores.left_alone(sent, live, [conflict.steps for conflict in decided.left]))
+            sent = edited(wanted, left)
+            paths = tuple(path for path in paths if path not in decided.left_paths)
+            answer = edited(answer, _as_live(live, left))
+        over = None
+        if how == "apply":
+            keep = treated.mode == "merge" or not treated.migrate
+            given_up = [edit.steps for edit in left]
+            over = takeover(live, sent, adopt=adopt, keep=keep, given_up=given_up)
+        released = over.released if over else ()
+        return Weighed(
+            live,
+            seen,
+            edited(answer, [Edit(steps) for steps in released]),
+            paths,
+            tuple(text(steps) for steps in released),
+            how,
+            left,
+            over,
+            adopted=not ours,
+            notes=notes,
+        )
+
+    def _adoptable(self, manifest: Manifest, owner: Foreign) -> frozenset[str]:
+        word = tool_of(owner.tool)
+        if word and word in self._app.adopt:
+            return frozenset({word})
+        name = self._owner_name(owner.name) if owner.tool == "ApplySet" else owner.name
+        how = f". spec.adopt: [{word}] takes it over" if word else ""
+        raise Refused(f"{manifest.id} belongs to {owner.tool} {name} ({owner.mark}); it is not touched{how}")
+
+    def _dry_run(
+        self, resource: ApiResource, sent: Body, live: Body, how: How, left: tuple[Edit, ...]
+    ) -> tuple[Body, tuple[Path, ...]]:
+        if how == "apply":
+            answer = self._cluster.apply(resource, sent, dry_run=True, force=True).body
+            return answer, changed_paths(live, answer)
+        answer = self._cluster.replace(resource, self.replacing(sent, live, left), dry_run=True).body
+        paths = changed_paths(live, answer)
+        # A replace takes away what others have added; that alone is no reason for one, or it would never end.
+        return answer, tuple(path for path in paths if not _added_by_others(live, answer, path))
+
+    def replacing(self, sent: Body, live: Body, left: tuple[Edit, ...]) -> Body:
+        """The body of a PUT: what is left alone must be in it with the value it has."""
+        return replacement(edited(sent, _as_live(live, left)), live)
+
+    def _recreated(
+        self,
+        resource: ApiResource,
+        manifest: Manifest,
+        wanted: Body,
+        live: Body,
+        treated: Treatment,
+        error: Rejected,
+    ) -> Weighed:
+        """A field that cannot be changed: only where it is asked for is the object deleted and created anew."""
+        key, metadata = manifest.id, live["metadata"]
+        if not treated.force:
+            careful = " (all that is in it goes too)" if key.group_kind in PRECIOUS else ""
+            raise Rejected(
+                f"{error}. Where this object may be deleted and created anew{careful}, give it the annotation "
+                "argocd.argoproj.io/sync-options: Force=true"
+            )
+        self._try_creating(resource, manifest, wanted, error)
+        return Weighed(
+            live,
+            Seen(metadata["uid"], metadata["resourceVersion"]),
+            wanted,
+            how="recreate",
+            adopted=not isinstance(owner_of(live, self._applyset), Ours),
+            notes=("deleted and created anew, since a field cannot be changed",),
+        )
+
+    def _try_creating(self, resource: ApiResource, manifest: Manifest, wanted: Body, error: Rejected) -> None:
+        """Nothing is deleted that could not be created: a dry-run under another name says so beforehand."""
+        if manifest.id.group_kind in _NAMED_BY_CONTENT:
+            return
+        name = manifest.id.name
+        other = f"{name[:40].rstrip('-.')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+        trial = {**wanted, "metadata": {**wanted["metadata"], "name": other}}
+        try:
+            self._cluster.apply(resource, trial, dry_run=True)
+        except Rejected as second:
+            if "already allocated" in str(second):  # its own address or port, which is free once it is gone
+                return
+            raise Rejected(
+                f"{error}. It would be deleted and created anew, but creating it is refused as well: "
+                f"{str(second).replace(other, name)}"
+            ) from None
+        except NotYet:
+            return
+
+
+#: Kinds whose name says what is in them.
+_NAMED_BY_CONTENT = frozenset({"CustomResourceDefinition.apiextensions.k8s.io", "APIService.apiregistration.k8s.io"})
+
+
+def _as_live(live: Body, left: tuple[Edit, ...]) -> list[Edit]:
+    return [Edit(edit.steps, get(live, edit.steps)) for edit in left]
+
+
+def _added_by_others(live: Body, answer: Body, path: Path) -> bool:
+    there: Any = answer
+    for part in path:
+        if part.startswith("["):
+            return False
+        there = there.get(part, ABSENT) if isinstance(there, dict) else ABSENT
+    return there is ABSENT and all(manager.name != FIELD_MANAGER for manager in changed_by(live, [path], own=""))
