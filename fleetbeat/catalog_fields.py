@@ -69,10 +69,12 @@ class Fields:
         accept: Callable[[str], object] | None = None,
         form: str = "",
         lines: bool = False,
+        empty: bool = False,
     ) -> str:
         """A string that ``accept`` says yes to; ``form`` says in words what it must be.
 
         ``required``: why the field is needed; a missing one is then a problem. ``lines``: it may have several.
+        ``empty``: "" is a value as well.
         """
         value = self._take(name)
         if value is None:
@@ -86,7 +88,7 @@ class Fields:
             self.problem(name, f"must be {form}, not {shown(value)}")
             return default
         plain = value.replace("\n", " ").replace("\t", " ") if lines else value
-        if not value or not plain.isprintable():
+        if not (value or empty) or not plain.isprintable():
             self.problem(name, "holds a line break or control character" if value else _EMPTY)
             return default
         return value

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from fleetbeat.catalog_differences import adopted_tools, conflict_rules, ignore_rules
 from fleetbeat.catalog_fields import Fields, Problems, did_you_mean, kind_of, shown
 from fleetbeat.catalog_health import health_rules
 from fleetbeat.decisions import references, semver
@@ -31,24 +32,37 @@ _NAMESPACE_FORM = "a namespace: lower-case letters, digits and '-', at most 63"
 _REPOSITORY_EXAMPLE = "registry.example.com/shop/manifests"
 _SERVER = re.compile(r"https://(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/-]*)?")
 
-_LATER_APPLICATION = ("dependsOn", "ignoreDifferences", "deletionPolicy", "suspend", "adopt", "syncWindows")
-_LATER_SYNC = ("windows", "conflicts")
+_LATER_APPLICATION = ("dependsOn", "deletionPolicy", "suspend", "syncWindows")
+_LATER_SYNC = ("windows",)
 _ARGO_CD_SPEC = {
     "health": "spec.healthCheckExprs",
     "healthChecks": "spec.healthCheckExprs; every object is waited for anyway",
     "syncPolicy": "spec.sync",
     "sources": "spec.source, and only one",
 }
-_ARGO_CD_SYNC = {"automated": "spec.sync.selfHeal and spec.sync.prune", "syncOptions": "spec.sync.options"}
+_ARGO_CD_SYNC = {
+    "automated": "spec.sync.selfHeal and spec.sync.prune",
+    "syncOptions": "spec.sync.options",
+    "conflicts": "spec.conflicts",
+    "ignoreDifferences": "spec.ignoreDifferences",
+}
 _ARGO_CD_SOURCE = {"repoURL": "spec.source.oci", "targetRevision": "spec.source.tag, semver or digest"}
 _ARGO_CD_DESTINATION = {
     "name": "spec.destination.cluster",
     "server": "spec.destination.cluster, the name of a Cluster in this catalog",
 }
+#: Argo CD's options of an application and the values they may have here. The last three only say what is so anyway.
+_OPTIONS = {
+    "CreateNamespace": ("true", "false"),
+    "Replace": ("true", "false"),
+    "Force": ("true", "false"),
+    "ServerSideApply": ("true",),
+    "RespectIgnoreDifferences": ("true",),
+    "FailOnSharedResource": ("true",),
+}
 _OPTIONS_LATER = (
     *("Prune", "Delete", "PruneLast", "PrunePropagationPolicy", "Validate", "SkipDryRunOnMissingResource"),
-    *("ApplyOutOfSyncOnly", "Replace", "Force", "ServerSideApply", "ClientSideApplyMigration"),
-    *("FailOnSharedResource", "RespectIgnoreDifferences"),
+    *("ApplyOutOfSyncOnly", "ClientSideApplyMigration"),
 )
 
 
@@ -77,9 +91,10 @@ def parse_application(document: Mapping[str, Any], where: str) -> Application:
     destination = _destination(spec.section("destination", required="it names the cluster, e.g. {cluster: prod}"))
     sync = _sync(spec.section("sync"))
     rules = health_rules(spec)
+    ignored, conflicts, adopt = ignore_rules(spec), conflict_rules(spec), adopted_tools(spec)
     spec.close(later=_LATER_APPLICATION, elsewhere=_ARGO_CD_SPEC)
     problems.check()
-    return Application(name, source, destination, sync, project, labels, annotations, rules)
+    return Application(name, source, destination, sync, project, labels, annotations, rules, ignored, conflicts, adopt)
 
 
 def parse_cluster(document: Mapping[str, Any], where: str) -> Cluster:
@@ -216,13 +231,16 @@ def _destination(fields: Fields) -> Destination:
 
 def _sync(fields: Fields) -> SyncPolicy:
     usual = SyncPolicy()
+    options = _options(fields)
     policy = SyncPolicy(
         interval=fields.seconds("interval", usual.interval, SECOND, 24 * HOUR),
         self_heal=fields.flag("selfHeal", usual.self_heal),
         prune=fields.flag("prune", usual.prune),
         allow_empty=fields.flag("allowEmpty", usual.allow_empty),
         timeout=fields.seconds("timeout", usual.timeout, SECOND, 24 * HOUR),
-        create_namespace=_options(fields).get("CreateNamespace", "false") == "true",
+        create_namespace=options.get("CreateNamespace") == "true",
+        replace=options.get("Replace") == "true",
+        force=options.get("Force") == "true",
         retry=_retry(fields.section("retry")),
     )
     fields.close(later=_LATER_SYNC, elsewhere=_ARGO_CD_SYNC)
@@ -259,11 +277,11 @@ def _options(fields: Fields) -> dict[str, str]:
         name, _, value = option.partition("=")
         if name in _OPTIONS_LATER:
             fields.problem(at, f"{name} is not supported by this version")
-        elif name != "CreateNamespace":
-            near = did_you_mean(name, ("CreateNamespace", *_OPTIONS_LATER))
-            fields.problem(at, f"unknown option {shown(name)}.{near or ' Known here: CreateNamespace=true|false'}")
-        elif value not in ("true", "false"):
-            fields.problem(at, f"must be CreateNamespace=true or CreateNamespace=false, not {shown(option)}")
+        elif name not in _OPTIONS:
+            near = did_you_mean(name, (*_OPTIONS, *_OPTIONS_LATER)) or f" Known here: {', '.join(_OPTIONS)}"
+            fields.problem(at, f"unknown option {shown(name)}.{near}")
+        elif value not in _OPTIONS[name]:
+            fields.problem(at, f"must be {' or '.join(f'{name}={v}' for v in _OPTIONS[name])}, not {shown(option)}")
         elif found.setdefault(name, value) != value:
             fields.problem(at, "says the opposite of an option before it")
     return found

@@ -211,7 +211,6 @@ CASES: dict[str, tuple[Document, str]] = {
     ),
     "unknown field at the top": (application() | {"status": {}}, "status: unknown field."),
     "field of a later version": (application(dependsOn=[]), "spec.dependsOn: not supported by this version"),
-    "ignoreDifferences": (application(ignoreDifferences=[]), "spec.ignoreDifferences: not supported by this version"),
     "windows of a later version": (sync(windows=[]), "spec.sync.windows: not supported by this version"),
     "Argo CD's syncPolicy": (application(syncPolicy={}), "spec.syncPolicy: unknown field. Here it is spec.sync"),
     "Argo CD's repoURL": (source(repoURL="x"), "spec.source.repoURL: unknown field. Here it is spec.source.oci"),
@@ -262,8 +261,8 @@ CASES: dict[str, tuple[Document, str]] = {
         "spec.sync.retry.backoff.duration: must not be longer than maxDuration",
     ),
     "option of a later version": (
-        sync(options=["ServerSideApply=true"]),
-        "spec.sync.options[0]: ServerSideApply is not supported by this version",
+        sync(options=["PruneLast=true"]),
+        "spec.sync.options[0]: PruneLast is not supported by this version",
     ),
     "option in the wrong case": (
         sync(options=["createNamespace=true"]),
@@ -272,6 +271,10 @@ CASES: dict[str, tuple[Document, str]] = {
     "option without value": (
         sync(options=["CreateNamespace"]),
         "spec.sync.options[0]: must be CreateNamespace=true or",
+    ),
+    "option that cannot be switched off": (
+        sync(options=["RespectIgnoreDifferences=false"]),
+        'spec.sync.options[0]: must be RespectIgnoreDifferences=true, not "RespectIgnoreDifferences=false"',
     ),
     "option twice, differently": (
         sync(options=["CreateNamespace=true", "CreateNamespace=false"]),
