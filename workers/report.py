@@ -16,15 +16,18 @@ from fleetbeat.errors import FleetbeatError, LostLock, StoreUnavailable
 from fleetbeat.model import Health, HealthStatus, ObjectId, ObjectResult, Retry, Revision
 from workers import memory, tally
 from workers.target import target
-from workers.task import Ended, Work
+from workers.task import Ended, Next, Outcome, Work
 
 
-def report(work: Work) -> Ended:
+def report(work: Work) -> Outcome:
     shared, record, turn = work.parts, work.record, work.turn
     plan_text = shared.blobs.get(record["plan"]) if record.get("plan") else None
+    broken_off = bool(record.get("error") or record.get("superseded"))
+    if record.get("plan") and plan_text is None and not broken_off:
+        return Next("pull")  # lost meanwhile: what this run did cannot be told without it
     plan = Plan.from_json(plan_text) if plan_text is not None else Plan()
     entries = tally.load(shared, turn.run)
-    results = _results(plan, entries, bool(record.get("error") or record.get("superseded")))
+    results = _results(plan, entries, broken_off)
     end = _ending(record, results, plan)
     state = shared.runs.look(turn.app).state
     known = _known(plan, entries, memory.load_known(shared, state.get("inventory", "")) or {}, end)
