@@ -135,3 +135,33 @@ def test_killed_while_changing_and_pruning(
         **{f"ConfigMap {namespace}/{name}": "configured" for name in ("a0", "a1", "a2")},
         **{f"ConfigMap {namespace}/{name}": "pruned" for name in ("b1", "b2")},
     }
+
+
+@pytest.mark.parametrize("point", ["before record", "before wait"])
+def test_the_successor_waits_for_what_was_written_before_it(
+    place: Place, cluster: Cluster, worker: Callable[..., Worker], point: str
+) -> None:
+    """A Deployment is written, its worker dies. It never becomes ready here, so the next wave must never come."""
+    fleet, _ = place
+    app, namespace = f"app-{uuid.uuid4().hex[:6]}", new_namespace(cluster)
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {"containers": [{"name": "web", "image": "registry.example.com/web:1"}]},
+            },
+        },
+    }
+    fleet.push(app, [in_wave(0, deployment), in_wave(5, config_map("late"))])
+    doomed = worker({"do": "kill", "point": point})
+    fleet.application(app, namespace=namespace)
+    wait_for(lambda: not doomed.alive, timeout=30, what="the worker to die")
+    worker()
+    # The first wait is for the Deployment, the second tells that a look has found it not ready.
+    wait_for(lambda: "is Progressing" in fleet.runs.look(app).run.get("message", ""), timeout=30, what="a look")
+    assert words(kept(fleet.writes(app))) == [f"patch deployments {namespace}/web"]
+    assert fleet.runs.look(app).run["step"] == "apply:0"
