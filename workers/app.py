@@ -8,6 +8,7 @@ from celery import Task
 from celery.signals import worker_init
 
 from fleetbeat import wire
+from fleetbeat.clients import cluster_connect
 from fleetbeat.clients.broker import make_app
 from fleetbeat.settings import load
 from fleetbeat.wire import Doorbell
@@ -22,8 +23,9 @@ batch_events(app)
 
 @worker_init.connect
 def _open(**_: Any) -> None:
-    """Fail at start, not at the first task, when a setting is wrong."""
+    """Fail at start, not at the first task, when a setting is wrong; take the time of large imports there too."""
     parts()
+    cluster_connect.preload()
 
 
 @app.task(name=wire.RECONCILE, bind=True)

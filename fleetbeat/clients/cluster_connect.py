@@ -143,6 +143,11 @@ def _kubernetes() -> Any:
     return kubernetes
 
 
+def preload() -> None:
+    """Pay for the import now: a worker does at its start, so that its first application need not wait for it."""
+    _kubernetes()
+
+
 def _open(cluster: Cluster, secrets: _Secrets, http: Http, pool: int) -> Connection:
     package = _kubernetes()
     configuration = package.client.Configuration()

@@ -36,17 +36,18 @@ def run() -> dict[str, float]:
             usage = Usage({**rig.everything(), "observer": observer.pid})
             began, wall = rig.register(), time.time()
             seen = observer.wait(APPS * workload.OBJECTS, timeout=120)
-            rig.wait_synced(timeout=60)
+            healthy = rig.wait_synced(timeout=60) / 1000 - wall
             spent = usage.end()
         asked = requests(rig.cluster) - before
         commands = rig.commands() - redis_before
         times = sorted(at - began for at, _ in seen)
-        healthy = max(int(state["finished"]) for state in rig.states()) / 1000 - wall
         apps: dict[str, float] = {}
         for at, name in seen:
             namespace = name.partition("/")[0]
             apps[namespace] = max(apps.get(namespace, 0.0), at - began)
         done = sorted(apps.values())
+        if os.environ.get("COMMANDS"):
+            print("    Redis, per application:", {name: n / APPS for name, n in commands.most_common(20)})
         if AUDIT:
             audited(rig.by_agent(position))
     ours = {name: spent[name] for name in rig_names(spent)}

@@ -87,7 +87,7 @@ class Usage:
 
 
 @contextlib.contextmanager
-def peak_memory(pids: Sequence[int], every: float = 0.5) -> Iterator[list[float]]:
+def peak_memory(pids: Sequence[int], every: float = 1.0) -> Iterator[list[float]]:
     """A list whose one element is the largest sum of the processes' PSS seen so far, MiB."""
     peak = [sum(map(pss, pids))]
     stop = threading.Event()
