@@ -1,8 +1,9 @@
-"""kombu's Redis transport with one Redis client per channel.
+"""kombu's Redis transport without two of its costs.
 
-kombu makes a new ``redis.Redis`` for every command it sends outside of its event loop: when a message is delivered,
-acknowledged, published. Making one takes 0.15 ms and borrowing a connection from the channel's pool nearly nothing, so
-the client is kept and the pool does what pools are for. Empty tasks take 1.5 instead of 2.2 ms of CPU each by it.
+- It makes a new ``redis.Redis`` for every command it sends outside of its event loop: when a message is delivered,
+  acknowledged, published. Making one takes 0.15 ms and borrowing a connection from the channel's pool nearly nothing,
+  so the client is kept and the pool does what pools are for. Empty tasks take 1.5 instead of 2.2 ms of CPU each by it.
+- It acknowledges messages of queues with ``no_ack`` all the same, which nothing waits for.
 """
 
 from __future__ import annotations
@@ -28,6 +29,18 @@ class Channel(kombu_redis.Channel):
         if client is None or client.connection_pool is not self.pool:  # a new pool after a lost connection
             client = self._borrowing = super()._create_client()  # type: ignore[misc]
         return client
+
+    def basic_consume(self, queue: str, no_ack: bool, callback: Any, consumer_tag: str | None, **options: Any) -> Any:
+        """Gives each message of a ``no_ack`` queue what its ``ack`` looks for to know that there is nothing to do."""
+        given = callback
+        if no_ack and consumer_tag:
+            self.no_ack_consumers = {*(self.no_ack_consumers or ()), consumer_tag}
+
+            def given(message: Any) -> Any:
+                message.delivery_info["consumer_tag"] = consumer_tag
+                return callback(message)
+
+        return super().basic_consume(queue, no_ack, given, consumer_tag, **options)
 
 
 class Transport(kombu_redis.Transport):

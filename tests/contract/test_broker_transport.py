@@ -1,14 +1,17 @@
-"""One Redis client per channel, on a real server: kept while the channel's pool is, gone with it."""
+"""What we change of kombu's Redis transport, on a real server: clients that stay, queues without acknowledgement."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import threading
+from typing import Any
 
 import pytest
+import redis
 
-from fleetbeat.clients.broker import make_app
+from fleetbeat import keys, wire
+from fleetbeat.clients.broker import make_app, publish_reconcile
 from fleetbeat.clients.broker_transport import Transport
 from fleetbeat.model import SecretText
 from fleetbeat.settings import Settings
@@ -80,3 +83,23 @@ print(other.get_transport_cls().__module__)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "kombu.transport.redis"
+
+
+@pytest.mark.parametrize(
+    ("queue", "kept"), [pytest.param(wire.TICK_QUEUE, 1, id="ticks"), pytest.param(wire.WORK_QUEUE, 0, id="work")]
+)
+def test_only_ticks_are_acknowledged(redis_url: str, queue: str, kept: int) -> None:
+    """What is in the work queue is rung again by its lease; a tick that got lost with its worker would be missed."""
+    app = make_app(Settings(redis_url=SecretText(redis_url)), "t")
+    publish_reconcile(app, ["shop"], queue)
+    got: list[Any] = []
+    with app.connection_for_read() as connection, redis.Redis.from_url(redis_url) as client:
+        consumer = app.amqp.TaskConsumer(connection.default_channel, on_message=got.append)
+        with consumer:
+            connection.drain_events(timeout=5)
+            assert client.hlen(f"{keys.PREFIX}unacked") == kept
+            got[0].ack()
+            assert ("cmdstat_hdel" in client.info("commandstats")) == bool(kept)
+    with redis.Redis.from_url(redis_url) as client:
+        assert client.hlen(f"{keys.PREFIX}unacked") == 0
+        assert client.llen(keys.PREFIX + queue) == 0
