@@ -76,6 +76,6 @@ def pulled(source_key: str) -> str:
 def observed(cluster: str, group_kind: str, namespace: str) -> str:
     """hash: the last sweep of one kind (clients/observe.py): "@" → ms it began, ApplySet id → JSON of fingerprints.
 
-    Writer: whoever sweeps. TTL 1 h. ``…:sweeping`` beside it: string, token of who sweeps now, TTL 30 s.
+    Writer: whoever sweeps. TTL 1 h. ``…:sweeping`` beside it: string, token of who sweeps now, TTL 10 s.
     """
     return f"{PREFIX}observed:{cluster}:{group_kind}:{namespace}"

@@ -10,6 +10,7 @@ from typing import Any
 
 from celery import Celery
 
+from fleetbeat.clients.observe import UnderWay
 from fleetbeat.clients.runs import Look, new_run_id
 from fleetbeat.decisions.changes import moved
 from fleetbeat.decisions.health import custom, worst
@@ -38,6 +39,8 @@ def reconcile(celery: Celery, app: str) -> str:
     except StoreUnavailable as error:
         log.warning("%s: %s; beat rings again", app, error)
         return "Redis unavailable; rung again later"
+    except UnderWay as error:
+        return _later(shared, app, error)
     except FleetbeatError as error:
         return _trouble(shared, app, error)
     except Exception as error:
@@ -178,6 +181,15 @@ def _refresh_health(
     found = {"inventory": memory.save_known(shared, known), "health": health, "rules": rules}
     if any(look.state.get(field, "") != value for field, value in found.items()):
         shared.runs.remember(where.application.name, {**found, "ended": now})
+
+
+def _later(shared: Parts, app: str, error: UnderWay) -> str:
+    """Nothing is wrong and nothing is known yet: give the worker's slot back (field case j9)."""
+    try:
+        shared.runs.look_again(app, error.retry_after or 1.0)
+    except StoreUnavailable as second:
+        log.warning("%s: %s", app, second)
+    return str(error)
 
 
 def _trouble(shared: Parts, app: str, error: FleetbeatError) -> str:

@@ -23,6 +23,7 @@ import urllib3
 from urllib3.util.ssl_ import create_urllib3_context
 
 from fleetbeat.clients import credentials
+from fleetbeat.clients.breaker import Breaker
 from fleetbeat.clients.discovery import Discovery
 from fleetbeat.errors import ConfigurationError
 from fleetbeat.model import Cluster, Credential
@@ -47,6 +48,7 @@ class Connection:
     slots: threading.BoundedSemaphore = field(repr=False)  #: one for each connection of the pool
     patience: float  #: seconds to wait for a free one
     discovery: Discovery = field(default_factory=Discovery, repr=False)
+    breaker: Breaker = field(default_factory=Breaker, repr=False)
 
 
 _connections: OrderedDict[str, tuple[bytes, Connection]] = OrderedDict()

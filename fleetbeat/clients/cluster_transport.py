@@ -112,15 +112,19 @@ class Transport:
         """Waits for a connection first and asks the guard then: between its yes and the request nothing may queue."""
         connection = self.connection
         if not connection.slots.acquire(timeout=connection.patience):
-            text = f"all connections of this process were busy for {connection.patience:g} s"
-            where = f"cluster {connection.cluster} at {connection.address}"
-            return _Failed(ClusterUnavailable(f"{doing.what}: {doing.verb}: {where}: {text}"), None, again=False)
+            return self._not_sent(doing, f"all connections of this process were busy for {connection.patience:g} s")
         try:
             if guard:
                 guard()
+            if why := connection.breaker.refusal():
+                return self._not_sent(doing, why)
             return self._once(doing, method, target, headers, content, expected)
         finally:
             connection.slots.release()
+
+    def _not_sent(self, doing: Doing, why: str) -> _Failed:
+        where = f"cluster {self.connection.cluster} at {self.connection.address}"
+        return _Failed(ClusterUnavailable(f"{doing.what}: {doing.verb}: {where}: {why}"), None, again=False)
 
     def _once(
         self,
@@ -132,6 +136,7 @@ class Transport:
         expected: tuple[int, ...],
     ) -> Answer | _Failed:
         connection = self.connection
+        began = connection.breaker.now()
         try:
             response = connection.pool.urlopen(
                 method,
@@ -143,7 +148,12 @@ class Transport:
                 redirect=False,  # a redirect would carry the token to another host
             )
         except (http.HTTPError, OSError) as error:
+            if is_timeout(error):
+                connection.breaker.silent(began)
+            else:
+                connection.breaker.heard()
             return _Failed(unreachable(doing, connection.address, error), error, again=not is_timeout(error))
+        connection.breaker.heard()
         answer = Answer(response.status, response.headers, response.data)
         if 200 <= answer.status < 300 or (
             answer.status in expected and from_api_server(answer.headers, answer.content)

@@ -22,23 +22,27 @@ from fleetbeat import keys
 from fleetbeat.clients.store import Store, errors
 from fleetbeat.decisions.changes import Fingerprint, fingerprint
 from fleetbeat.decisions.inventory import PART_OF
-from fleetbeat.errors import Unauthorized
+from fleetbeat.errors import NotYet, Unauthorized
 from fleetbeat.model import ApiResource, ApiSet, ObjectId
 from fleetbeat.ports import ClusterPort
 
 _AT = "@"  # field: ms by the server's clock, before the LIST was sent; no ApplySet id looks like it
 _FORBIDDEN = "@forbidden"  # field: this LIST is not allowed to us
 _TTL = 3_600_000  # ms; a cluster nobody asks about is forgotten, and a right that was missing is tried again
-_SWEEP = 30_000  # ms a sweep may take before another worker tries
-_WAIT = 10.0  # seconds to wait for somebody else's sweep before doing it oneself
+_SWEEP = 10_000  # ms a sweep may take before another worker tries: the first one was killed, or the cluster hangs
+_WAIT = 0.5  # seconds to wait for somebody else's sweep; one that takes longer must not hold more workers than its own
 _POLL = 0.01  # seconds
 
 #: [namespace, name, *Fingerprint] of one object, as kept in Redis
 Entry = list[Any]
 
 
+class UnderWay(NotYet):
+    """Another worker asks the cluster right now, and has had no answer for a while: come back later."""
+
+
 class Observations:
-    """Thread-safe. Raises StoreUnavailable, and what ``ClusterPort.list`` raises for a kind that cannot be listed."""
+    """Thread-safe. Raises StoreUnavailable, UnderWay, and what ``ClusterPort.list`` raises where it cannot list."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -99,11 +103,13 @@ class Observations:
         while not (mine := shelf.claim(token)) and time.monotonic() < deadline:
             time.sleep(_POLL)
         try:
-            # Somebody may have swept since the last look, also right before the claim. Only past the deadline, when
-            # whoever sweeps hangs, is asking twice better than not knowing.
+            # Somebody may have swept since the last look, also right before the claim.
             answer = self._read([shelf], applyset)[1][0]
             if answer.at >= oldest or answer.forbidden:
                 return None if answer.forbidden else answer.entries
+            if not mine:
+                what = f"{shelf.resource.plural} of cluster {shelf.cluster.name}"
+                raise UnderWay(f"another worker is asking for the {what}", retry_after=1.0)
             return shelf.sweep().get(applyset, [])
         except Unauthorized:
             shelf.forbid()
