@@ -1,4 +1,4 @@
-"""``ignoreDifferences``, ``conflicts`` and ``adopt``: what of the bundle's objects belongs to others, as the catalog says."""
+"""``ignoreDifferences``, ``conflicts``, ``adopt``: what of the bundle's objects is others', as the catalog says."""
 
 from __future__ import annotations
 

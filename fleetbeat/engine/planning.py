@@ -58,7 +58,8 @@ def make_plan(
     comparison = comparer.compare(manifests, pool, left_out=left_out)
     settled = comparison.settled
     if any(result.outcome == "failed" for result in settled):
-        return Plan(settled=settled, known=comparison.known), comparison
+        # What would have been written is told too: not tried, because nothing is half-applied.
+        return Plan(comparison.changes, settled=settled, known=comparison.known), comparison
 
     # Objects read although no list had them count too: one stored object may be served in two API groups (case d1).
     uids = {live[key]["metadata"]["uid"] for key in wanted if key in live}

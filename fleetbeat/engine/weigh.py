@@ -91,6 +91,8 @@ class Weigher:
         body = copy.copy(manifest.body)
         body["metadata"] = dict(body["metadata"])
         body["metadata"]["labels"] = {**(body["metadata"].get("labels") or {}), PART_OF: self._applyset}
+        if manifest.id.group_kind == "ClusterRole.rbac.authorization.k8s.io" and body.get("aggregationRule"):
+            body.pop("rules", None)  # the controller manager's: sent with force, `rules: []` would take them all away
         return body
 
     def weigh(self, resource: ApiResource, manifest: Manifest, live: Body) -> Weighed:
