@@ -1,18 +1,22 @@
-"""kombu's Redis transport without two of its costs.
+"""kombu's Redis transport without two of its costs and one of its dangers.
 
 - It makes a new ``redis.Redis`` for every command it sends outside of its event loop: when a message is delivered,
   acknowledged, published. Making one takes 0.15 ms and borrowing a connection from the channel's pool nearly nothing,
   so the client is kept and the pool does what pools are for. Empty tasks take 1.5 instead of 2.2 ms of CPU each by it.
 - It acknowledges messages of queues with ``no_ack`` all the same, which nothing waits for.
+- A queue's entry that is no message, or whose body is not base64, ends the worker that takes it.
 """
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import kombu
 from celery.app.amqp import AMQP
 from kombu.transport import redis as kombu_redis
+
+log = logging.getLogger(__name__)
 
 
 class Channel(kombu_redis.Channel):
@@ -29,6 +33,14 @@ class Channel(kombu_redis.Channel):
         if client is None or client.connection_pool is not self.pool:  # a new pool after a lost connection
             client = self._borrowing = super()._create_client()  # type: ignore[misc]
         return client
+
+    def _brpop_read(self, **options: Any) -> Any:
+        """One entry of a queue. Redis has given it out, so an unreadable one is gone, and comes only once."""
+        try:
+            return super()._brpop_read(**options)  # type: ignore[misc]
+        except (ValueError, TypeError, KeyError) as error:
+            log.log(logging.ERROR, "an entry of a queue that is no message was dropped (%s)", type(error).__name__)
+            return True
 
     def basic_consume(self, queue: str, no_ack: bool, callback: Any, consumer_tag: str | None, **options: Any) -> Any:
         """Gives each message of a ``no_ack`` queue what its ``ack`` looks for to know that there is nothing to do."""
