@@ -71,6 +71,7 @@ class _Stage:
         kinds = {(key.group, key.kind) for tier in stage.tiers for key in tier}
         self.apis = _with_bundle(api_set_for(where.cluster, kinds), manifests)
         self.judge = Judge(where.application, where.cluster, self.apis)
+        self.owned = work.record.get("owned", "")  #: what the parent lists since this run wrote it last
 
     def write(self) -> Outcome:
         """Take the cluster's side of the lock, then write everything of the stage."""
@@ -136,7 +137,7 @@ class _Stage:
         wanted = [m.id for m in self.manifests] + [removal.id for removal in self.plan.removals]
         everything = [*wanted, *self.plan.known]
         try:
-            applyset.take(
+            parent = applyset.take(
                 self.where.cluster,
                 shared.settings.namespace,
                 turn.app,
@@ -146,6 +147,7 @@ class _Stage:
                 namespaces=namespaces(everything),
                 digest=self.work.record["digest"],
                 is_over=self._is_over,
+                absent=self.work.record.get("parent") == "absent" and not self.owned,
             )
         except (applyset.HigherFence, applyset.UnknownWriter) as error:
             # Redis was flushed or fell back: it does not remember who wrote last, so its lock kept nobody out. Whoever
@@ -154,6 +156,7 @@ class _Stage:
             shared.runs.raise_fence(error.fence)
             message = "Redis has forgotten the run that wrote last; it has certainly stopped when this wait is over"
             return Wait(turn.step, shared.settings.lock.ttl, message, {"outwaited": error.fence})
+        self.owned = parent.listing
         return None
 
     def _is_over(self, fence: int) -> bool:
@@ -190,7 +193,7 @@ class _Stage:
 
     def _next(self, fields: dict[str, str | int | float]) -> Next:
         following = after(self.work.turn.step, len(self.plan.stages))
-        return Next(following, {**fields, "pending": "", "looks": 0, "stage": ""})
+        return Next(following, {**fields, "pending": "", "looks": 0, "stage": "", "owned": self.owned})
 
     def _wait(self, message: str, fields: dict[str, str | int | float], looks: int) -> Outcome:
         steps, timeout = self.work.parts.settings.steps, self.where.application.sync.timeout
@@ -199,6 +202,7 @@ class _Stage:
             return failed(Timeout(f"{self.stage.title} is not ready after {timeout:.0f} s: {message}"))
         pause = min(health_pause(looks, steps.health_poll, steps.health_poll_max), max(timeout - waited, 0.05))
         kept: dict[str, str | int | float] = {"stage": self.number, "stage_began": self.begun, "looks": looks}
+        kept["owned"] = self.owned
         return Wait(self.work.turn.step, pause, f"{self.stage.title}: {message}", {**kept, **fields})
 
     def _waiting_for(self, pending: set[ObjectId]) -> str:

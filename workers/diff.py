@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fleetbeat.clients import applyset
+from fleetbeat.clients.runs import Fields
 from fleetbeat.decisions.lifecycle import after
 from fleetbeat.engine.kinds import api_set_for
 from fleetbeat.engine.owners import owner_name
@@ -35,5 +36,6 @@ def diff(work: Work) -> Next:
     )
     stages = len(plan.stages)
     # A run that had to begin again with the pull starts at the first stage of its new plan with nothing behind it.
-    nothing_done: dict[str, str | int | float] = {"written": "", "stage": "", "pending": "", "looks": 0}
-    return Next(after("diff", stages), {**nothing_done, "plan": shared.blobs.put(plan.to_json()), "stages": stages})
+    nothing_done: Fields = {"written": "", "stage": "", "pending": "", "looks": 0, "owned": ""}
+    found: Fields = {"plan": shared.blobs.put(plan.to_json()), "stages": stages, "parent": "" if parent else "absent"}
+    return Next(after("diff", stages), {**nothing_done, **found})

@@ -119,18 +119,15 @@ def _known(
 def _shrink(work: Work, known: dict[ObjectId, Known]) -> None:
     """After a whole sync the parent lists what is there and no more. Failing at it costs nothing but the next try."""
     shared, turn = work.parts, work.turn
+    own, kinds, spaces = shared.settings.namespace, group_kinds(known), namespaces(known)
+    if work.record.get("owned") == applyset.listing(kinds, spaces, own):
+        return
     try:
         digest, guard = work.record["digest"], work.lease.check
         where = target(shared, turn.app, run=turn.run, fence=turn.fence, digest=digest, guard=guard)
-        parent = applyset.read(where.cluster, shared.settings.namespace, turn.app)
+        parent = applyset.read(where.cluster, own, turn.app)
         if parent is not None and parent.run == turn.run:
-            applyset.shrink(
-                where.cluster,
-                parent,
-                group_kinds=group_kinds(known),
-                namespaces=namespaces(known),
-                digest=work.record["digest"],
-            )
+            applyset.shrink(where.cluster, parent, group_kinds=kinds, namespaces=spaces, digest=digest)
     except (LostLock, StoreUnavailable):
         raise
     except FleetbeatError:

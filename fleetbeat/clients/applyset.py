@@ -63,6 +63,16 @@ class Parent:
     digest: str
     body: Body = field(repr=False, compare=False)
 
+    @property
+    def listing(self) -> str:
+        """What it lists, as one comparable text; see ``listing``."""
+        return listing(self.group_kinds, self.namespaces, self.namespace)
+
+
+def listing(group_kinds: frozenset[str], namespaces: frozenset[str], own: str) -> str:
+    """Kinds and namespaces as one text that is the same when a parent in namespace ``own`` would list the same."""
+    return f"{inventory.format_group_kinds(group_kinds)};{inventory.format_group_kinds(namespaces - {own})}"
+
 
 def read(cluster: ClusterPort, namespace: str, app: str) -> Parent | None:
     """The application's parent, None when there is none. ``namespace``: ``settings.namespace``.
@@ -87,13 +97,15 @@ def take(
     namespaces: frozenset[str],
     digest: str,
     is_over: Callable[[int], bool] = lambda _: True,
+    absent: bool = False,
 ) -> Parent:
     """Become the application's writer in this cluster, before its first write; safe to repeat.
 
     ``is_over`` says of the fence of another run, met in the parent, whether that execution has certainly ended.
+    ``absent``: a moment ago there was none, so try to make it before reading it.
 
     Kinds and namespaces are only added, so that what an unfinished run had written stays findable. The namespace is
-    made when it is missing. Costs one request when this run holds the parent already, else two.
+    made when it is missing. Costs one request when this run holds the parent already or it was ``absent``, else two.
 
     Raises:
         HigherFence: a run with a higher fence was here, or another run with the same.
@@ -101,8 +113,8 @@ def take(
         LostLock: others kept writing to the parent in between.
         Refused: it belongs to another tool or application.
     """
-    for _ in range(_TRIES):
-        current = read(cluster, namespace, app)
+    for attempt in range(_TRIES):
+        current = None if absent and not attempt else read(cluster, namespace, app)
         _check_fence(current, app, run, fence)
         if current and current.run not in ("", run) and not is_over(current.fence):
             raise UnknownWriter(

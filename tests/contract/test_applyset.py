@@ -51,9 +51,12 @@ def annotate(cluster: LocalCluster, namespace: str, annotations: dict[str, str |
     assert status == 200, answer
 
 
+def requests(cluster: LocalCluster, position: int) -> list[str]:
+    return [e["verb"] for e in cluster.audit(position) if e["userAgent"].startswith("fleetbeat/0")]
+
+
 def writes(cluster: LocalCluster, position: int) -> list[str]:
-    events = [e for e in cluster.audit(position) if e["userAgent"].startswith("fleetbeat/0")]
-    return [e["verb"] for e in events if e["verb"] not in ("get", "list")]
+    return [verb for verb in requests(cluster, position) if verb not in ("get", "list")]
 
 
 def test_nothing_there(kube: KubernetesCluster, namespace: str) -> None:
@@ -100,6 +103,40 @@ def test_take_again_writes_nothing(cluster: LocalCluster, kube: KubernetesCluste
     position = cluster.audit_position()
     assert take(kube, namespace) == first
     assert writes(cluster, position) == []
+
+
+def test_one_that_was_absent_is_made_with_one_request(
+    cluster: LocalCluster, kube: KubernetesCluster, namespace: str
+) -> None:
+    position = cluster.audit_position()
+    parent = take(kube, namespace, absent=True)
+    assert requests(cluster, position) == ["create"]
+    assert applyset.read(kube, namespace, APP) == parent
+
+
+def test_one_that_has_come_meanwhile_is_read_and_its_fence_respected(
+    cluster: LocalCluster, kube: KubernetesCluster, namespace: str
+) -> None:
+    first = take(kube, namespace, 6, "r2")
+    with pytest.raises(HigherFence):
+        take(kube, namespace, absent=True)
+    second = take(kube, namespace, 7, "r3", absent=True, group_kinds=frozenset({"Service"}))
+    assert second.group_kinds == first.group_kinds | {"Service"}
+
+
+def test_listing_is_the_same_when_the_parent_would_be(kube: KubernetesCluster, namespace: str) -> None:
+    kinds, spaces = frozenset({"Secret", "Role.rbac.authorization.k8s.io"}), frozenset({namespace, "b", "a"})
+    parent = take(kube, namespace, group_kinds=kinds, namespaces=spaces)
+    assert (
+        parent.listing
+        == applyset.listing(kinds, spaces, namespace)
+        == applyset.listing(kinds, spaces - {namespace}, namespace)
+    )
+    for other in (
+        applyset.listing(kinds - {"Secret"}, spaces, namespace),
+        applyset.listing(kinds, spaces - {"a"}, namespace),
+    ):
+        assert other != parent.listing
 
 
 def test_next_run_adds_and_never_removes(kube: KubernetesCluster, namespace: str) -> None:
