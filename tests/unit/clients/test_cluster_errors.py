@@ -89,11 +89,13 @@ def test_field_conflicts() -> None:
     assert error.causes == ((".spec.replicas", "hpa"), (".data.a", "a \\"), (".data.b", ""))
 
 
-def test_long_and_many_lined_messages_are_cut_to_one_line() -> None:
-    text = str(refusal(APPLY, 422, HEADERS, status("line\none\t" + "x" * 5000)))
+def test_long_and_many_lined_messages_are_cut_in_the_middle_to_one_line() -> None:
+    """The beginning names the object, the end the reason."""
+    text = str(refusal(APPLY, 422, HEADERS, status("line\none\t" + "x" * 5000 + " field is immutable")))
     assert "line one xxx" in text
+    assert "xxx … xxx" in text
     assert len(text) < 1200
-    assert text.endswith("…")
+    assert text.endswith("field is immutable")
 
 
 @pytest.mark.parametrize("content", [b"<html>nginx</html>", b"[]", b"not here", b'{"a": 1}'])
