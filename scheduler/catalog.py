@@ -37,10 +37,11 @@ class CatalogWatch:
         self._problems: list[str] = []
         self._untold = False  #: ``_problems`` are not in Redis yet
 
-    def look(self) -> None:
-        """Read the directory if it changed, then bring Redis to what was read last. Raises StoreUnavailable."""
+    def look(self) -> bool:
+        """Read the directory if it changed (True), then bring Redis to what was read last. Raises StoreUnavailable."""
         fingerprint = _fingerprint(self._directory)
-        if fingerprint != self._seen:
+        changed = fingerprint != self._seen
+        if changed:
             self._read()
             self._seen = fingerprint
         if self._problems and self._untold:
@@ -48,6 +49,7 @@ class CatalogWatch:
             self._untold = False
         if self._loaded is not None:
             self._enforce(self._loaded)
+        return changed
 
     def _read(self) -> None:
         try:

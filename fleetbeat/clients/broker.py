@@ -1,7 +1,7 @@
 """Celery as Fleetbeat uses it: one place for its settings, and the batch that rings applications.
 
 What Celery is trusted with is little. A message is a doorbell that may get lost or come twice; what is going on is in
-the run record. So no result backend, no ETA, no broker priorities, and messages are acknowledged late.
+the run record. So no result backend, no ETA, no broker priorities, and messages are acknowledged late or not at all.
 """
 
 from __future__ import annotations
