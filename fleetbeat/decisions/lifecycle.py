@@ -190,7 +190,8 @@ def history_entry(
         "count": count,
         "durations": dict(durations),
         "counts": dict(Counter(r.outcome for r in results)),
-        "results": [r.to_json() for r in results if r.outcome != "unchanged"],
+        # Of the unchanged ones only those that have something to tell: what was left to others, and to whom.
+        "results": [r.to_json() for r in results if r.outcome != "unchanged" or r.reason],
     }
 
 

@@ -141,6 +141,10 @@ def takeover(
     annotations, labels = _marks(metadata, wanted, tools, bool(managers))
     if left == entries and not annotations and not labels:
         return None
+    for kind, keys in (("annotations", annotations), ("labels", labels)):
+        for key in keys:
+            left = [_without(entry, ("f:metadata", f"f:{kind}", f"f:{key}")) for entry in left]
+    left = [entry for entry in left if any(leaves(entry.get("fieldsV1") or {}))]
     patch = list(_remove("annotations", annotations)) + list(_remove("labels", labels))
     released: tuple[Steps, ...] = ()
     if left != entries:
@@ -198,10 +202,21 @@ def _merge(into: Fields, more: Fields) -> None:
         _merge(into.setdefault(key, {}), inner)
 
 
+def _without(entry: dict[str, Any], steps: Steps) -> dict[str, Any]:
+    if within(entry.get("fieldsV1") or {}, steps) is None:
+        return entry
+    fields = copy.deepcopy(entry["fieldsV1"])
+    _cut(fields, steps)
+    return {**entry, "fieldsV1": fields}
+
+
 def _cut(fields: Fields, steps: Steps) -> None:
-    around = within(fields, steps[:-1])
-    if around is not None:
-        around.pop(steps[-1], None)
+    """Take a place out, and what holds nothing but itself after that."""
+    while steps:
+        around = within(fields, steps[:-1])
+        if around is None or around.pop(steps[-1], None) is None or not is_leaf(around):
+            return
+        steps = steps[:-1]
 
 
 def _released(had: Fields, wanted: Body, live: Body, others: list[dict[str, Any]]) -> Iterable[Steps]:

@@ -144,11 +144,15 @@ class _Writer:
         return self._cluster.apply(resource, wanted, expect=seen, force=True)
 
     def _delete(self, resource: ApiResource, change: Change, seen: Seen) -> None:
-        """Raises NotYet until the object has gone: finalizers may take their time."""
+        """Raises NotYet until the object has gone: finalizers may take their time. Asks for it once."""
         namespace, name = change.id.namespace, change.id.name
-        if self._cluster.delete(resource, namespace, name, seen=seen) is None:
-            return
-        if self._cluster.get(resource, namespace, name) is not None:
+        live = self._cluster.get(resource, namespace, name)
+        if live is not None and not live["metadata"].get("deletionTimestamp"):
+            if _seen(live) != seen:
+                raise Conflict(f"{change.id} was changed since it was looked at")
+            self._cluster.delete(resource, namespace, name, seen=seen)
+            live = self._cluster.get(resource, namespace, name)
+        if live is not None:
             raise NotYet(f"{change.id} is being deleted; it is created anew when it is gone")
 
     def _look_again(self, resource: ApiResource, change: Change, manifest: Manifest, own: bool) -> Change | Done:
