@@ -71,6 +71,14 @@ class Run:
         looks = [self.fleet.runs.look(app) for app in self.spaces]
         return not any(look.run or look.request for look in looks)
 
+    def under_way(self) -> bool:
+        looks = [self.fleet.runs.look(app) for app in self.spaces]
+        return any(look.run or look.request for look in looks)
+
+    def moved_on(self, before: list[tuple[str, str]]) -> bool:
+        """A step has been done since. While everything is at rest there is nothing to wait for."""
+        return self.progress() != before or not self.under_way()
+
     def ended(self) -> int:
         return sum(len(self.fleet.history(app)) for app in self.spaces)
 
@@ -108,7 +116,11 @@ def test_random_kills(tmp_path: Path, registry: Registry, cluster: Cluster) -> N
                 fleet.request(app)
             # Some step goes well between two kills, however slow the machine: a step that is killed five times in a
             # row is given up, and that is another test's business.
-            wait_for(lambda before=before: run.progress() != before, timeout=30, what="a step to be done")
+            try:
+                wait_for(lambda before=before: run.moved_on(before), timeout=30, what="a step to be done")
+            except AssertionError as error:
+                looks = [fleet.runs.look(app).run for app in run.spaces]
+                raise AssertionError(f"{error}\n{looks}\n{fleet.logs()[-6000:]}") from None
             time.sleep(run.dice.uniform(0, 0.7))  # the random moment
             run.kill()
         for app, digest in run.digests.items():
