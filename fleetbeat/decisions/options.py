@@ -47,13 +47,8 @@ _OF_THE_APPLICATION = (
 _COMPARE_OF_THE_APPLICATION = ("ServerSideDiff=true", "ServerSideDiff=false", "IncludeMutationWebhook=true")
 
 #: What is read and has no effect yet. To be shortened by whoever gives one of them its effect.
-_IDLE_SYNC_OPTIONS = ("Validate=false", "Replace=true", "Force=true", "ServerSideApply=false")
-_IDLE_FLUX = ("reconcile", "force", "ssa")
-_IDLE_KEYS = (
-    "argocd.argoproj.io/ignore-differences-json-pointers",
-    "client.lifecycle.config.k8s.io/mutation",
-    "config.kubernetes.io/apply-time-mutation",
-)
+_IDLE_SYNC_OPTIONS = ("Validate=false", "ServerSideApply=false")
+_IDLE_KEYS = ("config.kubernetes.io/apply-time-mutation",)
 
 #: Flux's words, default first; the first one changes nothing.
 _FLUX: dict[str, tuple[str, ...]] = {
@@ -186,8 +181,6 @@ class _Reader:
 
     def _ignore_extraneous(self) -> bool:
         found = items(self._annotations.get(COMPARE_OPTIONS, ""))
-        if "IgnoreExtraneous" in found:
-            self._say_idle("annotation", COMPARE_OPTIONS, "IgnoreExtraneous")
         # On an Argo CD Application that a bundle brings they are for that application, not for its own object.
         of_an_application = self._manifest.id.group == "argoproj.io"
         for item in found:
@@ -232,10 +225,7 @@ class _Reader:
             for where, marks in (("label", self._labels), ("annotation", self._annotations))
             if (word := self._word(key, marks.get(key), values, True, where))
         ]
-        asked = next((word for word in found if word != values[0]), values[0])
-        if asked != values[0] and key.rpartition("/")[2] in _IDLE_FLUX:
-            self._say_idle("annotation" if key in self._annotations else "label", key, asked)
-        return asked
+        return next((word for word in found if word != values[0]), values[0])
 
     def _word(
         self, key: str, value: object, allowed: tuple[str, ...], any_case: bool = False, where: str = "annotation"

@@ -82,6 +82,12 @@ def _option(name: str, sides: list[Body], default: bool) -> bool:
     return default and f"{name}=false" not in options
 
 
+def ignores_extraneous(live: Body) -> bool:
+    """``compare-options: IgnoreExtraneous``: an object that is no longer in the bundle and stays is no difference."""
+    options = str(_annotations(live).get("argocd.argoproj.io/compare-options") or "")
+    return "IgnoreExtraneous" in [item.strip() for item in options.split(",")]
+
+
 def _annotations(body: Body) -> Mapping[str, Any]:
     return (body.get("metadata") or {}).get("annotations") or {}
 

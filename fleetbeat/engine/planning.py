@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from fleetbeat.decisions.changes import fingerprint
 from fleetbeat.decisions.inventory import ObjectMeta, PruneDecision, group_kinds, to_prune
+from fleetbeat.decisions.options import COMPARE_OPTIONS
+from fleetbeat.decisions.treatment import ignores_extraneous
 from fleetbeat.decisions.waves import Stage, live_wave, prune_order
 from fleetbeat.decisions.waves import plan as waves
 from fleetbeat.engine.compare import Comparer, Comparison
@@ -66,7 +68,13 @@ def make_plan(
     uids |= {v.live["metadata"]["uid"] for v in comparison.verdicts.values() if v.live is not None}
     prunable = {key: body for key, body in live.items() if key not in left_out}
     pruning = _pruning(application, apis, prunable, wanted, uids, applyset)
-    kept = tuple(ObjectResult(key, "kept", why) for key, why in pruning.kept)
+    kept = tuple(
+        # An object that says so does not make the application OutOfSync by staying.
+        ObjectResult(key, "unchanged", f"kept: {why}; {COMPARE_OPTIONS}: IgnoreExtraneous")
+        if ignores_extraneous(live[key])
+        else ObjectResult(key, "kept", why)
+        for key, why in pruning.kept
+    )
     stages = _stages(order, comparison, known)
     removals = {
         meta.id: Removal(meta.id, Seen(meta.uid, meta.resource_version), live_wave(meta.annotations))

@@ -72,11 +72,12 @@ def test_what_is_asked(annotations, field, value):
 @pytest.mark.parametrize(
     ("annotations", "said"),
     [
-        ({SYNC_OPTIONS: "Replace=true"}, "annotation argocd.argoproj.io/sync-options: 'Replace=true'"),
-        ({COMPARE_OPTIONS: "IgnoreExtraneous"}, "annotation argocd.argoproj.io/compare-options: 'IgnoreExtraneous'"),
-        ({FLUX + "ssa": "ignore"}, "annotation kustomize.toolkit.fluxcd.io/ssa: 'Ignore'"),
-        ({FLUX + "reconcile": "disabled"}, "annotation kustomize.toolkit.fluxcd.io/reconcile: 'disabled'"),
-        ({"client.lifecycle.config.k8s.io/mutation": "ignore"}, "annotation client.lifecycle.config.k8s.io/mutation:"),
+        ({SYNC_OPTIONS: "Validate=false"}, "annotation argocd.argoproj.io/sync-options: 'Validate=false'"),
+        ({"config.kubernetes.io/apply-time-mutation": "x"}, "annotation config.kubernetes.io/apply-time-mutation:"),
+        ({SYNC_OPTIONS: "Replace=true,Force=true"}, ""),
+        ({COMPARE_OPTIONS: "IgnoreExtraneous"}, ""),
+        ({FLUX + "ssa": "ignore"}, ""),
+        ({"client.lifecycle.config.k8s.io/mutation": "ignore"}, ""),
         ({SYNC_OPTIONS: "ServerSideApply=true,PruneLast=true,ApplyOutOfSyncOnly=true"}, ""),
         ({FLUX + "ssa": "override", FLUX + "reconcile": "enabled"}, ""),
     ],
