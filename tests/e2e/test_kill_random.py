@@ -66,12 +66,8 @@ class Run:
         looks = [self.fleet.runs.look(app) for app in self.spaces]
         return [(look.run.get("run", "") + look.run.get("step", ""), look.state.get("last_run", "")) for look in looks]
 
-    def idle(self) -> bool:
-        """Nothing is under way, so that nothing will progress until something is pushed."""
-        looks = [self.fleet.runs.look(app) for app in self.spaces]
-        return not any(look.run or look.request for look in looks)
-
     def under_way(self) -> bool:
+        """Otherwise nothing will progress until something is pushed."""
         looks = [self.fleet.runs.look(app) for app in self.spaces]
         return any(look.run or look.request for look in looks)
 
@@ -110,7 +106,7 @@ def test_random_kills(tmp_path: Path, registry: Registry, cluster: Cluster) -> N
             assert time.monotonic() - began < 120, f"{run.kills} kills, {run.ended()} runs in two minutes"
             run.supervise()
             before = run.progress()
-            if run.dice.random() < 0.8 or run.idle():
+            if run.dice.random() < 0.8 or not run.under_way():
                 app = run.dice.choice(list(run.spaces))
                 run.push(app)
                 fleet.request(app)
