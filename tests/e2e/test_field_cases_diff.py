@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from fleet import Fleet, config_map, outcomes
 from people import Hands, differences, quiet, versions
+from waiting import wait_for
+from webhook import Webhook
 
 Body = dict[str, Any]
 
@@ -387,3 +390,58 @@ def test_an_immutable_config_map(fleet: Fleet, synced: Callable[..., str], names
     assert live["data"] == {"v": "2"}
     assert live["metadata"]["uid"] != uid
     no_op(fleet, app, path)
+
+
+def mutated(deployment: Body) -> list[Body]:
+    """What mutating webhooks do: add a sidecar, fill in defaults, rewrite an image to a mirror. Idempotent."""
+    pod = deployment["spec"]["template"]["spec"]
+    patch: list[Body] = []
+    for number, container in enumerate(pod["containers"]):
+        at = f"/spec/template/spec/containers/{number}"
+        if not container["image"].startswith("mirror/"):
+            patch.append({"op": "replace", "path": f"{at}/image", "value": f"mirror/{container['image']}"})
+        if not container.get("resources"):
+            patch.append({"op": "add", "path": f"{at}/resources", "value": {"limits": {"cpu": "1"}}})
+    if all(container["name"] != "sidecar" for container in pod["containers"]):
+        sidecar = {"name": "sidecar", "image": "mirror/sidecar:1", "resources": {"limits": {"cpu": "1"}}}
+        patch.append({"op": "add", "path": "/spec/template/spec/containers/-", "value": sidecar})
+    return patch
+
+
+def test_mutating_webhooks_are_no_drift(
+    fleet: Fleet, synced: Callable[..., str], namespace: str, hands: Hands, tmp_path: Path
+) -> None:
+    """Sidecar injector, defaults, a rewritten field of ours: no fight, generations stop growing, drift is seen."""
+    path = f"/apis/apps/v1/namespaces/{namespace}/deployments/web"
+    configuration = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+    with Webhook(tmp_path, mutated) as webhook:
+        hands.create(configuration, webhook.configuration(f"{namespace}-i", namespace, "apps", "deployments"))
+        try:
+            wait_for(lambda: called(hands, namespace), what="the API server to know the webhook")
+            app = synced(workload())
+            no_op(fleet, app, path)
+            entry = again(fleet, app, workload(container={"image": "web:2"}))
+            assert outcomes(entry) == {f"Deployment {namespace}/web": "configured"}
+            generation = hands.get(path)["metadata"]["generation"]
+            no_op(fleet, app, path)
+            images = [c["image"] for c in hands.get(path)["spec"]["template"]["spec"]["containers"]]
+            assert images == ["mirror/web:2", "mirror/sidecar:1"]
+            assert hands.get(path)["metadata"]["generation"] == generation
+            since = len(fleet.history(app))
+            hands.merge(path, {"spec": {"template": {"metadata": {"labels": {"app": "web", "extra": "theirs"}}}}})
+            container = {"name": "web", "image": "mirror/other:1"}
+            hands.merge(path, {"spec": {"template": {"spec": {"containers": [container]}}}})
+            fleet.ring(app)
+            assert fleet.wait_run(app, since=since)["counts"] == {"configured": 1}
+            images = [c["image"] for c in hands.get(path)["spec"]["template"]["spec"]["containers"]]
+            assert images == ["mirror/web:2", "mirror/sidecar:1"]
+            no_op(fleet, app, path)
+        finally:
+            hands.delete(f"{configuration}/{namespace}-i")
+
+
+def called(hands: Hands, namespace: str) -> bool:
+    """Whether a trial Deployment comes back with its sidecar: configurations reach the API server by a watch."""
+    trial = workload() | {"metadata": {"name": "trial", "namespace": namespace}}
+    answer = hands.create(f"/apis/apps/v1/namespaces/{namespace}/deployments?dryRun=All", trial)
+    return len(answer["spec"]["template"]["spec"]["containers"]) == 2

@@ -26,7 +26,8 @@ class Hands:
 
     def create(self, path: str, body: Mapping[str, Any], manager: str = "kubectl-create") -> Body:
         """POST to a collection."""
-        return self._ask("POST", f"{path}?fieldManager={manager}", dict(body), None, 201)
+        query = f"{'&' if '?' in path else '?'}fieldManager={manager}"
+        return self._ask("POST", f"{path}{query}", dict(body), None, 201)
 
     def client_side_apply(self, path: str, body: Mapping[str, Any]) -> Body:
         """``kubectl apply`` of something that is not there yet."""
