@@ -1,4 +1,4 @@
-"""The shared look: how many requests a fleet costs, and that nobody sees anything stale. Real Redis, real API server."""
+"""The shared look: how many requests a fleet costs, and that nobody sees anything stale."""
 
 from __future__ import annotations
 
