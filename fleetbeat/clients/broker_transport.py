@@ -13,6 +13,7 @@ import logging
 from typing import Any
 
 import kombu
+import kombu.connection as kombu_connection
 from celery.app.amqp import AMQP
 from kombu.transport import redis as kombu_redis
 
@@ -63,8 +64,27 @@ class Connection(kombu.Connection):
     """Takes our transport wherever kombu would take its own one for Redis. Its name in URLs stays kombu's."""
 
     def get_transport_cls(self) -> Any:
-        found = super().get_transport_cls()
-        return Transport if found is kombu_redis.Transport else found
+        return _ours(super().get_transport_cls())
+
+    def Pool(self, limit: int | None = None, **options: Any) -> Any:  # noqa: N802 - kombu's name
+        return Pool(self, limit, **options)
+
+
+class PooledConnection(kombu_connection.PooledConnection):
+    """The same for the connections that messages are published over."""
+
+    def get_transport_cls(self) -> Any:
+        return _ours(super().get_transport_cls())  # type: ignore[misc]
+
+
+class Pool(kombu_connection.ConnectionPool):
+    def new(self) -> Any:
+        """As kombu does it, but for the class."""
+        return PooledConnection(self, **dict(self.connection._info(resolve=False)))
+
+
+def _ours(transport: Any) -> Any:
+    return Transport if transport is kombu_redis.Transport else transport
 
 
 class Amqp(AMQP):

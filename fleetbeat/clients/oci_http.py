@@ -20,6 +20,8 @@ from urllib.parse import urlsplit
 import certifi
 import requests
 import urllib3
+from requests.sessions import merge_setting
+from requests.utils import get_environ_proxies
 
 from fleetbeat.clients.oci_deadline import Deadline, DeadlineAdapter
 from fleetbeat.errors import (
@@ -31,12 +33,13 @@ from fleetbeat.errors import (
     SourceUnavailable,
     Unauthorized,
 )
-from fleetbeat.settings import Http
+from fleetbeat.settings import Http, variable
 
 #: everything requests, urllib3, http.client and the socket raise, with the ValueErrors for bad headers and URLs
 FOREIGN = (OSError, urllib3.exceptions.HTTPError, http.client.HTTPException, ValueError)
 _CHUNK = 64 * 1024
 _MAX_REDIRECTS = 5
+_merge: Any = merge_setting  # without types in the stubs
 
 
 class Session(requests.Session):
@@ -76,6 +79,15 @@ class Session(requests.Session):
             raise SourceUnavailable(f"{self.host}: it leads to an address without TLS; that is not followed unasked")
         options["timeout"] = (min(self._limits.connect, left), min(self._limits.read, left))
         return super().send(request, **options)
+
+    def merge_environment_settings(self, url: Any, proxies: Any, stream: Any, verify: Any, cert: Any) -> Any:
+        """As requests does it, but for reading the whole environment twice per request: half of a request's CPU."""
+        parts = urlsplit(url)
+        given = {"proxies": {**_proxies(parts.scheme, parts.netloc), **(proxies or {})}, "stream": stream, "cert": cert}
+        if verify is None or verify is True:
+            verify = variable("REQUESTS_CA_BUNDLE") or variable("CURL_CA_BUNDLE") or verify
+        given["verify"] = verify
+        return {name: _merge(value, getattr(self, name)) for name, value in given.items()}
 
     def rebuild_auth(self, prepared_request: requests.PreparedRequest, response: requests.Response) -> None:
         """On a redirect the Authorization header stays only within the same origin; ~/.netrc is never read."""
@@ -169,6 +181,12 @@ def _context(ca_pem: str | None) -> ssl.SSLContext:
     except (ssl.SSLError, ValueError):
         raise ConfigurationError("source.ca is not a certificate in PEM form (-----BEGIN CERTIFICATE-----)") from None
     return context
+
+
+@functools.lru_cache
+def _proxies(scheme: str, netloc: str) -> dict[str, str]:
+    """What ``HTTPS_PROXY``, ``NO_PROXY`` and the like say of a host; a process does not change them."""
+    return dict(get_environ_proxies(f"{scheme}://{netloc}"))
 
 
 def _describe(error: BaseException, limits: Http) -> str:

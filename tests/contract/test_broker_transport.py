@@ -12,7 +12,7 @@ import redis
 
 from fleetbeat import keys, wire
 from fleetbeat.clients.broker import make_app, publish_reconcile
-from fleetbeat.clients.broker_transport import Transport
+from fleetbeat.clients.broker_transport import Channel, Transport
 from fleetbeat.model import SecretText
 from fleetbeat.settings import Settings
 
@@ -23,6 +23,13 @@ def test_commands_share_one_client(redis_url: str) -> None:
         assert first is second
         assert first is not channel.client  # the event loop's, which keeps a connection of its own
         assert first.connection is None
+
+
+def test_what_publishes_uses_it_too(redis_url: str) -> None:
+    app = make_app(Settings(redis_url=SecretText(redis_url)), "t")
+    with app.producer_pool.acquire(block=True) as producer, app.pool.acquire(block=True) as connection:
+        assert isinstance(producer.channel, Channel)
+        assert isinstance(connection.default_channel, Channel)
 
 
 def test_a_new_pool_gets_a_new_client(redis_url: str) -> None:
