@@ -3,8 +3,8 @@
 Understood: ``.a.b``, ``."a.b"``, ``.["a"]``, ``.[0]``, ``.[-1]``, ``.[]``, ``..``, ``?``, ``|``, ``,``, parentheses
 and ``select(CONDITION)``; in conditions also ``==  !=  <  <=  >  >=``, ``and``, ``or``, ``not``, texts, numbers, true,
 false, null, and ``has startswith endswith contains any all length type``. Everything else of jq is refused when the
-rule is read. It is evaluated here and not by jq itself, because that can loop for ever, use all memory, and read the
-environment (docs/decisions/0020): this part always ends, after ``BUDGET`` steps at the latest.
+rule is read. It is evaluated here and not by jq itself, because that can loop for ever with the whole process, and read
+the environment (docs/decisions/0014): this part always ends, after ``BUDGET`` steps at the latest.
 """
 
 from __future__ import annotations

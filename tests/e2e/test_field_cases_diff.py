@@ -302,7 +302,7 @@ def test_a_generated_crd(fleet: Fleet, synced: Callable[..., str], namespace: st
 
 @pytest.mark.parametrize("kind", ["built-in", "custom"])
 def test_a_misspelt_field_is_named(fleet: Fleet, namespace: str, hands: Hands, kind: str) -> None:
-    """Field case a8. Nothing is written; see docs/decisions/0022 for the other objects."""
+    """Field case a8. Nothing is written; see docs/decisions/0015 for the other objects."""
     group = group_of(namespace)
     if kind == "custom":
         definition = crd(group, free(replicas={"type": "integer"}))

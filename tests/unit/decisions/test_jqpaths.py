@@ -1,4 +1,4 @@
-"""Paths of jq expressions. What is expected was taken from jq 1.8 (``path(…)``) for the same input."""
+"""Paths of jq expressions. What is expected was taken from jq itself (``path(…)``) for the same input."""
 
 from __future__ import annotations
 
