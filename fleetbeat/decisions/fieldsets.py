@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -210,8 +210,10 @@ class Edit:
         return f"Edit({text(self.steps)}, {'left out' if self.value is ABSENT else 'kept'})"
 
 
-def edited(body: Body, edits: Iterable[Edit]) -> Body:
-    """A copy with the edits made. Places whose surroundings are not there are left as they are."""
+def edited(body: Body, edits: Collection[Edit]) -> Body:
+    """A copy with the edits made; without any, the object itself. Where the surroundings are not there, nothing is."""
+    if not edits:
+        return body
     changed: Body = copy.deepcopy(body)
     removals: list[Edit] = []
     for edit in edits:

@@ -112,8 +112,11 @@ def takeover(
     tools = [TOOLS[word] for word in adopt]
     globs = (FIELD_MANAGER, *PEOPLE, *(glob for tool in tools for glob in tool.managers))
     metadata: Body = live.get("metadata") or {}
-    entries: list[dict[str, Any]] = copy.deepcopy(metadata.get("managedFields") or [])
+    entries: list[dict[str, Any]] = metadata.get("managedFields") or []
     own = _own_entry(entries)
+    held = any(entry is not own and _merges(entry, globs, live.get("apiVersion")) for entry in entries)
+    if not tools and (keep or not held):  # nearly always
+        return None
     had: Fields = {}
     for entry in entries:
         # What a replace (PUT) of ours wrote stands in an entry of its own: ours all the same, and merged as a whole.
@@ -121,7 +124,8 @@ def takeover(
             _merge(had, entry.get("fieldsV1") or {})
     for steps in given_up:
         _cut(had, steps)
-    mine: Fields = copy.deepcopy((own or {}).get("fieldsV1") or {})
+    mine: Fields = {}
+    _merge(mine, (own or {}).get("fieldsV1") or {})
     managers: list[str] = []
     left: list[dict[str, Any]] = []
     for entry in entries:
