@@ -57,8 +57,8 @@ def history(app: str) -> str:
 
 
 def blob(digest: str) -> str:
-    """string: sealed, compressed content whose plain sha256 is ``digest``. TTL ``settings.blobs.ttl`` since its use."""
-    return f"{PREFIX}blob:{digest.removeprefix('sha256:')}"
+    """string: sealed, compressed content whose keyed digest this is. TTL ``settings.blobs.ttl`` since its use."""
+    return f"{PREFIX}blob:{digest}"
 
 
 def resolved(source_key: str) -> str:

@@ -1,4 +1,4 @@
-"""Content that steps hand to each other, by its sha256: compressed, sealed, and gone when nobody uses it.
+"""Content that steps hand to each other, by its keyed digest: compressed, sealed, and gone when nobody uses it.
 
 A blob is a convenience, never the only copy: whoever misses one pulls and renders again. So everything that is wrong
 with a stored blob has one answer, which is to delete it and report it as missing.
@@ -10,7 +10,7 @@ import zlib
 from typing import cast
 
 from fleetbeat import keys
-from fleetbeat.clients.store import Store, errors, sha256
+from fleetbeat.clients.store import Store, errors
 from fleetbeat.errors import BundleTooLarge, ConfigurationError
 from fleetbeat.settings import Blobs as Limits
 
@@ -26,13 +26,16 @@ class Blobs:
         self._ttl = int(limits.ttl * 1000)
 
     def put(self, plain: bytes) -> str:
-        """Keep ``plain``; returns its digest, ``sha256:<hex>``. Raises BundleTooLarge over ``max_size``."""
+        """Keep ``plain``; returns its digest. Raises BundleTooLarge over ``max_size``.
+
+        The digest is keyed (``Store.fingerprint``): from a plain one a weak Secret could be guessed offline.
+        """
         if len(plain) > self._max:
             raise BundleTooLarge(
                 f"{len(plain):,} bytes are more than FLEETBEAT_BLOBS_MAX_SIZE ({self._max:,}). "
                 "Split the bundle, or raise the limit on every worker."
             )
-        digest = sha256(plain)
+        digest = self._store.fingerprint(plain)
         key = keys.blob(digest)
         with errors():
             if self._store.redis.pexpire(key, self._ttl):
@@ -50,7 +53,7 @@ class Blobs:
         if sealed is None:
             return None
         plain = self._open(sealed, key)
-        if plain is not None and sha256(plain) == digest:
+        if plain is not None and self._store.fingerprint(plain) == digest:
             return plain
         with errors():
             self._store.redis.delete(key)
