@@ -148,10 +148,12 @@ class Fleetbeat:
         previous: Progress | None = None
         first: str | None = None  # the newest finished run when we began
         run, seen = "", None
+        failures: str | None = None  # of looks in a row, when we began
         while True:
             look = self._runs.look(app)
             last = look.state.get("last_run", "")
             first = last if first is None else first
+            failures = look.state.get("failures", "") if failures is None else failures
             pending = look.request.get("id", "")
             if request and pending and request not in (pending, look.run.get("request")):
                 request = pending  # ours had not begun and was replaced
@@ -169,14 +171,14 @@ class Fleetbeat:
                 # A newer digest took over: whoever asked wants to know how that one ends.
                 yield Progress(run, "", "", f"superseded {ended.message}; following the run that took over")
                 request, after, first = "", ended.run, last
-            now = _progress(look, pending == request if request else False)
+            now = _progress(look, pending == request if request else False, failures)
             if results or now != previous:
                 previous = now
                 yield replace(now, results=results)
             if time.monotonic() > deadline:
-                doing = f"at step {now.step} ({now.state})" if now.step else "not begun; do workers run?"
-                said = f": {now.message}" if now.message else ""
-                raise StillRunning(f"{app}: after {timeout:g} s the sync is {doing}{said}. It goes on.")
+                doing = f"is at step {now.step} ({now.state})" if now.step else "has not begun"
+                said = f": {now.message}." if now.message else "." if now.step else ". Do workers run?"
+                raise StillRunning(f"{app}: after {timeout:g} s the sync {doing}{said} It goes on.")
             time.sleep(_POLL)
 
     def _ended(self, app: str, look: Look, request: str, after: str, *, ran: bool) -> Outcome | None:
@@ -214,7 +216,7 @@ class Fleetbeat:
         names = Catalogs(self._store).names()
         if not names:
             return CatalogError([f"no application is called {app!r}: no catalog is in force. Does beat run?"])
-        return CatalogError([f"no application is called {app!r}.{nearest(app, names)}"])
+        return CatalogError([f"no application is called {app!r}.{nearest(app, names)} All: fleetbeat status"])
 
 
 def _outcome(app: str, state: Mapping[str, str], entry: dict[str, Any]) -> Outcome:
@@ -231,12 +233,15 @@ def _outcome(app: str, state: Mapping[str, str], entry: dict[str, Any]) -> Outco
     )
 
 
-def _progress(look: Look, waiting: bool) -> Progress:
-    run = look.run
+def _progress(look: Look, waiting: bool, failures: str) -> Progress:
+    """``failures``: how many looks in a row had failed when the following began."""
+    run, state = look.run, look.state
     if waiting and run:
         return Progress("", "", "queued", f"run {run.get('run', '')} ends first; it is at step {run.get('step', '')}")
     if not run:
-        return Progress("", "", "queued", "")
+        # No run begins where the registry or a credential is missing: the state alone tells that, and why.
+        failed = state.get("reason") and state.get("failures", "") != failures
+        return Progress("", "", "queued", f"{state['reason']}: {state.get('message', '')}" if failed else "")
     return Progress(run.get("run", ""), run.get("step", ""), run.get("state", ""), run.get("message", ""))
 
 

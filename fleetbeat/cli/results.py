@@ -28,6 +28,8 @@ def line_of(result: ObjectResult) -> str:
 def why_of(result: ObjectResult) -> str:
     """The reason in one line, and who had changed the object where the reason does not say it."""
     reason = result.reason.partition("\n")[0]
+    if reason == "new":  # "created" says it
+        reason = ""
     unnamed = [manager for manager in result.managers if manager not in reason]
     told = [reason] if reason else []
     if unnamed:

@@ -82,6 +82,9 @@ def _message(look: Look) -> str:
         waiting = look.run.get("message", "")
         step = look.run.get("step", "")
         return f"{step}: {waiting}" if waiting else f"{step} ({look.run.get('state', '')})"
+    known = look.state.get("message", "" if look.state else "not looked at yet")
     if look.request:
-        return f"sync asked for by {look.request.get('by', '?')}, not begun"
-    return look.state.get("message", "" if look.state else "not looked at yet")
+        asked = f"sync asked for by {look.request.get('by', '?')}, not begun"
+        # what keeps it from beginning, such as a login that cannot be read, stands there
+        return f"{asked}; last: {known}" if look.state.get("reason") else asked
+    return known

@@ -42,11 +42,12 @@ def sync(ctx: click.Context, app: str, wait: bool, timeout: float, reason: str, 
         click.echo(f"{app}: sync asked for{after} (request {asked.id}). See: fleetbeat status {app}")
         return
     outcome = None
+    told = ""
     for event in session.fleetbeat.follow(app, asked.id, timeout=timeout):
         if isinstance(event, Outcome):
             outcome = event
         else:
-            _tell(event)
+            told = _tell(event, told)
     if outcome is None:  # follow ends with one or raises
         ctx.exit(Exit.FAILED)
     click.echo(f"{app}: {out.word(outcome.phase)}, {out.word(outcome.health)} at {outcome.revision}")
@@ -55,14 +56,21 @@ def sync(ctx: click.Context, app: str, wait: bool, timeout: float, reason: str, 
     ctx.exit(Exit.OK if outcome.ok else Exit.FAILED)
 
 
-def _tell(progress: Progress) -> None:
+def _tell(progress: Progress, told: str) -> str:
+    """Print what is new and return it. ``told``: what was printed last; a wait that is looked at again is not news."""
     if progress.results:
-        for line in lines_of(progress.results):
-            click.echo(line)
+        now = "\n".join(lines_of(progress.results))
     elif progress.message:
-        click.echo(f"{progress.step or 'queued'}: {progress.message}")
+        now = f"{progress.step or 'queued'}: {progress.message}"
     elif progress.state == "working":
-        click.echo(f"{progress.step} …")
+        now = f"{progress.step} …"
+    else:
+        return told
+    # while a wave waits, working and waiting take turns
+    if now != told and not told.startswith(now.removesuffix("…").rstrip() + ":"):
+        click.echo(now)
+        return now
+    return told
 
 
 def whoami() -> str:

@@ -186,11 +186,26 @@ def test_follow_next_waits_for_any_run(client: Fleetbeat, worker: Worker) -> Non
 
 def test_time_is_up(client: Fleetbeat, worker: Worker) -> None:
     request = client.request_sync("shop", by="ann")
-    with pytest.raises(StillRunning, match="not begun; do workers run"):
+    with pytest.raises(StillRunning, match=r"has not begun\. Do workers run\? It goes on"):
         client.outcome("shop", request.id, timeout=0.1)
     worker.begin()
-    with pytest.raises(StillRunning, match=r"at step pull \(working\)"):
+    with pytest.raises(StillRunning, match=r"is at step pull \(working\)\. It goes on"):
         client.outcome("shop", request.id, timeout=0.1)
+
+
+def test_what_keeps_a_sync_from_beginning_is_told_once_it_happens(client: Fleetbeat, store: Store) -> None:
+    said = "Cluster prod, token: there is no file /run/token"
+    store.redis.hset(keys.state("shop"), mapping={"reason": "HealthCheckTimeout", "message": "old", "failures": 2})
+    request = client.request_sync("shop", by="ann")
+    events = client.follow("shop", request.id, timeout=1)
+    first = next(events)
+    store.redis.hset(keys.state("shop"), mapping={"reason": "ConfigurationError", "message": said, "failures": 3})
+    second = next(events)
+    assert isinstance(first, Progress)
+    assert isinstance(second, Progress)
+    assert (first.message, second.message) == ("", f"ConfigurationError: {said}")
+    with pytest.raises(StillRunning, match=f"has not begun: ConfigurationError: {said}. It goes on"):
+        next(events)
 
 
 def test_unknown_application_names_the_nearest(client: Fleetbeat) -> None:

@@ -137,8 +137,17 @@ def invoke(session: Session, *arguments: str) -> Any:
             look({}, None, {"id": "x", "by": "ann@host"}),
             "shop Unknown Unknown - - - sync asked for by ann@host, not begun",
         ),
+        (
+            look(
+                {"reason": "ConfigurationError", "message": "Cluster prod, token: there is no file /run/token"},
+                None,
+                {"id": "x", "by": "ann@host"},
+            ),
+            "shop Unknown Unknown - - - sync asked for by ann@host, not begun; last: Cluster prod, token: there is no "
+            "file /run/token",
+        ),
     ],
-    ids=["healthy", "failed", "new", "running", "requested"],
+    ids=["healthy", "failed", "new", "running", "requested", "held up"],
 )
 def test_a_row_of_the_table(seen: Look, row: str) -> None:
     shown = invoke(Fake({"shop": seen}), "status")
