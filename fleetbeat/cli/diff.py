@@ -7,8 +7,9 @@ import dataclasses
 import click
 
 from fleetbeat.cli.completion import complete_application
-from fleetbeat.cli.exits import Exit
+from fleetbeat.cli.exits import Exit, code_of, tell
 from fleetbeat.cli.session import Session
+from fleetbeat.errors import FleetbeatError
 from fleetbeat.model import Application
 
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
@@ -19,7 +20,7 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 Examples:
   fleetbeat diff shop
   fleetbeat diff shop --revision v2
-Exit code 0: nothing would change; 1: something would."""
+Exit code 0: nothing would change; 1: something would; 3 or 4: it could not be compared."""
 )
 @click.argument("app", shell_complete=complete_application)
 @click.option("--revision", help="Compare with this tag or digest instead of the catalog's.")
@@ -34,10 +35,17 @@ def diff(ctx: click.Context, app: str, revision: str | None) -> None:
     application, cluster = session.application(app)
     if revision is not None:
         application = at(application, revision)
-    changes, refusal = session.preview(application, cluster)
+    try:
+        changes, refusal = session.preview(application, cluster)
+    except FleetbeatError as error:
+        if code_of(error) != Exit.FAILED or ctx.find_root().params.get("debug"):
+            raise
+        tell(error)
+        ctx.exit(Exit.CONFIGURATION)  # 1 would say that the two were compared and differ
     for change in changes:
         click.secho(f"{change.action} {change.id}", bold=True, nl=False)
-        click.echo(f"   {change.reason}" if change.reason else "")
+        reason = "" if change.reason == "new" else change.reason.removeprefix(f"{change.id}: ")
+        click.echo(f"   {reason}" if reason else "")
         for line in change.text.splitlines():
             click.secho(line, fg=_COLOURS.get(line[:1]))
     if refusal:

@@ -15,7 +15,7 @@ from fleetbeat.cli.main import cli
 from fleetbeat.cli.session import Session
 from fleetbeat.client import Outcome, Progress, Request
 from fleetbeat.engine.preview import Preview
-from fleetbeat.errors import StillRunning
+from fleetbeat.errors import FleetbeatError, ManifestError, SourceNotFound, SourceUnavailable, StillRunning
 from fleetbeat.model import Application, Cluster, Destination, ObjectId, ObjectResult, Revision, Source
 
 DIGEST = "sha256:" + "a" * 64
@@ -90,6 +90,19 @@ def test_sync_wait_shows_waves_objects_and_what_is_waited_for() -> None:
     assert session.fleetbeat.asked["reason"] == "why not"  # type: ignore[attr-defined]
 
 
+def test_sync_wait_tells_a_wait_once() -> None:
+    waits = Progress("run-1", "apply:1", "waiting", "Deployment shop/web: 1 of 2 replicas")
+    works = Progress("run-1", "apply:1", "working", "")
+    shown = invoke(Fake(works, waits, works, waits, outcome("Succeeded", "Healthy")), "sync", "shop", "--wait")
+    assert shown.stdout.splitlines()[:-2] == ["apply:1 …", "apply:1: Deployment shop/web: 1 of 2 replicas"]
+
+
+def test_sync_wait_does_not_say_twice_that_an_object_is_new() -> None:
+    written = Progress("run-1", "apply:0", "working", "", (ObjectResult(CONFIG, "created", "new", wave=0),))
+    shown = invoke(Fake(written, outcome("Succeeded", "Healthy")), "sync", "shop", "--wait")
+    assert shown.stdout.splitlines()[1] == "  created    ConfigMap shop/web-config"
+
+
 def test_sync_without_wait_only_asks() -> None:
     session = Fake(RuntimeError("must not follow"))
     shown = invoke(session, "sync", "shop", "--key", "build-7")
@@ -121,6 +134,31 @@ def test_diff_exits_like_diff() -> None:
         "+b",
         "nothing is pruned: the bundle is empty",
     ]
+
+
+def test_diff_names_an_object_once() -> None:
+    refused = Preview(CONFIG, "refuse", f"{CONFIG}: dry-run answered 403", "")
+    shown = invoke(Fake(previews=([refused], "")), "diff", "shop")
+    assert shown.stdout == "refuse ConfigMap shop/web-config   dry-run answered 403\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (SourceNotFound("r.example.com/shop:v9: the registry has no such thing"), Exit.CONFIGURATION),
+        (ManifestError(["a.yaml, line 3: first", "b.yaml, line 4: second"]), Exit.CONFIGURATION),
+        (SourceUnavailable("r.example.com: connection refused"), Exit.UNREACHABLE),
+    ],
+    ids=["no such tag", "bad manifests", "registry down"],
+)
+def test_diff_exits_with_1_only_when_it_has_compared(error: FleetbeatError, code: Exit) -> None:
+    class Fails(Fake):
+        def preview(self, application: Application, cluster: Cluster) -> tuple[list[Preview], str]:
+            raise error
+
+    shown = invoke(Fails(), "diff", "shop", "--revision", "v9")
+    assert shown.exit_code == code
+    assert shown.stderr.splitlines() == [f"error: {line}" for line in str(error).splitlines()]
 
 
 @pytest.mark.parametrize(
