@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from fleetbeat.cli.checks import Check, clock
 from fleetbeat.cli.session import Session
-from fleetbeat.errors import FleetbeatError
+from fleetbeat.errors import ClusterUnavailable, FleetbeatError, SourceNotFound, SourceUnavailable, Unauthorized
 from fleetbeat.model import ApiResource, Cluster, Source
 from fleetbeat.ports import ClusterPort
 
@@ -36,7 +36,7 @@ def cluster(session: Session, wanted: Cluster) -> Iterator[Check]:
         yield _rights(name, port)
         yield _clock(name, port)
     except FleetbeatError as error:
-        yield Check(name, "fail", str(error), "see the Cluster's entry in the catalog")
+        yield Check(name, "fail", str(error), _todo_cluster(error))
 
 
 def _rights(name: str, port: ClusterPort) -> Check:
@@ -72,6 +72,24 @@ def registry(session: Session, source: Source) -> Iterator[Check]:
     try:
         revision = session.source.resolve(source)
     except FleetbeatError as error:
-        yield Check(name, "fail", str(error), "push a bundle there, or see the Application's source in the catalog")
+        yield Check(name, "fail", str(error), _todo_source(error))
         return
     yield Check(name, "ok", str(revision))
+
+
+def _todo_cluster(error: FleetbeatError) -> str:
+    if isinstance(error, ClusterUnavailable):
+        return "does it run, is it reachable from here? Else see server and ca of the Cluster in the catalog"
+    if isinstance(error, Unauthorized):
+        return "renew the token or certificate that the Cluster in the catalog names"
+    return "see the Cluster's entry in the catalog"
+
+
+def _todo_source(error: FleetbeatError) -> str:
+    if isinstance(error, SourceNotFound):
+        return "push a bundle there (fleetbeat push), or see the Application's source in the catalog"
+    if isinstance(error, SourceUnavailable):
+        return "does the registry run, is it reachable from here? Else see source.ca and source.plainHTTP"
+    if isinstance(error, Unauthorized):
+        return "see source.auth of the Application in the catalog"
+    return "see the Application's source in the catalog"

@@ -38,11 +38,12 @@ def doctor(ctx: click.Context, output: str) -> None:
         out.write([dataclasses.asdict(check) for check in found], output)
     else:
         out.table(["", "CHECK", "RESULT"], [[out.word(c.state), c.name, c.detail] for c in found])
-        todo = [check for check in found if check.state != "ok" and check.todo]
+        # several mistakes of one catalog need one line
+        todo = dict.fromkeys(f"  {check.name}: {check.todo}" for check in found if check.state != "ok" and check.todo)
         if todo:
             click.echo("\nWhat to do")
-        for check in todo:
-            click.echo(f"  {check.name}: {check.todo}")
+        for line in todo:
+            click.echo(line)
     failed = any(check.state == "fail" for check in found)
     ctx.exit(Exit.FAILED if failed else Exit.OK)
 

@@ -30,8 +30,11 @@ def local() -> None:
 
 
 @local.command(
-    epilog="Example:\n\n  fleetbeat local cluster --port 6443\n\n"
-    "The first start on a machine builds the program from source, which needs Go 1.26 and takes some minutes."
+    short_help="A Kubernetes cluster without containers.",
+    epilog="""\b
+Example: fleetbeat local cluster --port 6443
+
+The first start on a machine builds the program from source, which needs Go 1.26 and takes some minutes.""",
 )
 @PORT
 @click.option(
@@ -42,7 +45,11 @@ def local() -> None:
 )
 @click.option("--context", default="fleetbeat-local", show_default=True, help="Context name in the kubeconfig.")
 def cluster(port: int | None, controllers: bool, context: str) -> None:
-    """A Kubernetes cluster without containers: the real API server, controllers and scheduler, simulated nodes."""
+    """A Kubernetes cluster without containers: the real API server, controllers and scheduler, simulated nodes.
+
+    It has no ingress controller, load balancer or metrics server: an Ingress or HorizontalPodAutoscaler never becomes
+    healthy here. The annotation argocd.argoproj.io/ignore-healthcheck: "true" lets a sync go on without it.
+    """
     from fleetbeat.local.build import KUBERNETES
     from fleetbeat.local.cluster import Cluster
 
@@ -65,7 +72,7 @@ def cluster(port: int | None, controllers: bool, context: str) -> None:
         _until_interrupted(lambda: running.alive, "The cluster")
 
 
-@local.command(epilog="Example:\n\n  fleetbeat local registry --port 5000 --folder ~/registry")
+@local.command(epilog="Example: fleetbeat local registry --port 5000 --folder ~/registry")
 @PORT
 @FOLDER
 def registry(port: int | None, folder: Path | None) -> None:
@@ -82,7 +89,10 @@ def registry(port: int | None, folder: Path | None) -> None:
         _until_interrupted(lambda: running.alive, "The registry")
 
 
-@local.command(epilog="Example:\n\n  fleetbeat local redis --port 6379 --folder ~/redis")
+@local.command(
+    short_help="A Redis server (Valkey), set up the way Fleetbeat wants it.",
+    epilog="Example: fleetbeat local redis --port 6379 --folder ~/redis",
+)
 @PORT
 @FOLDER
 def redis(port: int | None, folder: Path | None) -> None:

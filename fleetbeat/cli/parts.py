@@ -19,7 +19,10 @@ USER = "fleetbeat"
 def need_flower(other: str = "") -> None:
     """Raises ConfigurationError when Flower is not installed. ``other``: what to do instead of installing it."""
     if importlib.util.find_spec("flower") is None:
-        raise ConfigurationError(f"Flower is not installed. Get it: pip install 'fleetbeat[local]'{other}")
+        raise ConfigurationError(
+            "Flower is not installed. It comes with the extra `local`: in a checkout, pip install '.[local]'; "
+            f"with a wheel, pip install './fleetbeat-VERSION-py3-none-any.whl[local]'{other}"
+        )
 
 
 class Parts:

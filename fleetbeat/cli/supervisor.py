@@ -88,7 +88,10 @@ class Supervisor:
         pause = min(_FIRST_PAUSE * 2 ** (child.deaths - 1), _LONGEST_PAUSE)
         child.restart_at = now + pause
         name, code = child.process.name, child.process.exit_code
-        how = f"was ended by signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"
+        if code is None:
+            how = "ended"
+        else:
+            how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
         self._say(f"{name} {how}; started again in {pause:g} s. Its log: {child.process.log}")
 
     def _restart(self, child: _Child, now: float) -> None:

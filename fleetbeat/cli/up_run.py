@@ -49,7 +49,10 @@ def run(session: Session, installation: Installation, plan: Plan, stop: threadin
                 supervisor.start(parts.worker(number))
             _say(f"beat and {plan.workers} worker{'s' * (plan.workers > 1)} started")
             if plan.flower_port is not None:
-                port = plan.flower_port if not listens(plan.flower_port) else free_port()
+                port = plan.flower_port
+                if listens(port):
+                    port = free_port()
+                    _say(f"Port {plan.flower_port} is taken; Flower gets another one")
                 supervisor.start(parts.flower(port, plan.flower_password))
                 _say(f"Flower   http://127.0.0.1:{port}   user {USER}, password {plan.flower_password}")
             installation.publish(env)
@@ -91,8 +94,8 @@ def _check_catalog(folder: Path) -> None:
             _say(click.style("catalog: ", fg="yellow") + problem)
         _say("The catalog is not taken over before this is mended; a last good one stays in force.")
         return
-    count = len(loaded.catalog.applications)
-    _say(f"Catalog  {folder}: {count} application{'s' * (count != 1)}, {len(loaded.catalog.clusters)} clusters")
+    apps, clusters = len(loaded.catalog.applications), len(loaded.catalog.clusters)
+    _say(f"Catalog  {folder}: {apps} application{'s' * (apps != 1)}, {clusters} cluster{'s' * (clusters != 1)}")
 
 
 def _opened(session: Session, env: dict[str, str]) -> Session:

