@@ -6,17 +6,13 @@ A lost reply is played by doing the same call again with the same token, which i
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 
 import pytest
-from waiting import wait_for
 
 from fleetbeat import keys
-from fleetbeat.clients.locks import Lease, held
 from fleetbeat.clients.runs import Refusal, Runs, Turn
 from fleetbeat.clients.store import Store
-from fleetbeat.errors import LostLock
 from fleetbeat.settings import Beat, Lock, Settings
 
 KEY = bytes(range(32))
@@ -183,22 +179,6 @@ def test_a_successor_of_a_killed_execution_counts_the_try(runs: Runs, store: Sto
     second = begun(runs, token="t2")
     assert second.fence > first.fence
     assert second.record["tries"] == "2"
-
-
-# ── renew ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_renew(runs: Runs, store: Store) -> None:
-    started(runs)
-    turn = begun(runs)
-    store.redis.pexpire(keys.lock("shop"), 500)
-    assert runs.renew(turn)
-    assert runs.renew(turn)
-    assert store.redis.pttl(keys.lock("shop")) > 29_000
-    expire_lock(store)
-    assert not runs.renew(turn), "an expired lock is not taken again"
-    begun(runs, token="t2")
-    assert not runs.renew(turn)
 
 
 # ── advance and wait ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -412,44 +392,3 @@ def test_the_fence_is_never_lowered(runs: Runs) -> None:
     runs.raise_fence(50)
     runs.raise_fence(20)
     assert started(runs) == 51
-
-
-# ── the lock as its holder sees it ───────────────────────────────────────────────────────────────────────────────
-
-
-def test_a_lease_ends_by_its_own_clock() -> None:
-    lease = Lease(Lock(ttl=15.0, margin=2.0), began=-1e9, longest=1e12)
-    with pytest.raises(LostLock):
-        lease.check()
-
-
-def test_a_lease_is_over_when_the_step_is(runs: Runs) -> None:
-    """A thread that is still at it, whatever held it up, must not pass the guard any more."""
-    started(runs)
-    turn = begun(runs)
-    lease = Lease(SETTINGS.lock, began=time.monotonic(), longest=60)
-    with held(runs, turn, lease, SETTINGS.lock):
-        lease.check()
-    with pytest.raises(LostLock):
-        lease.check()
-
-
-def test_renewal_notices_a_takeover(store: Store) -> None:
-    settings = Settings(lock=Lock(ttl=0.6, margin=0.1), beat=Beat(lease=20.0))
-    runs = Runs(store, settings)
-    started(runs)
-    turn = begun(runs)
-    lease = Lease(settings.lock, began=time.monotonic(), longest=60)
-    with held(runs, turn, lease, settings.lock):
-        wait_for(lambda: time.monotonic() - lease.end > -59, what="two renewals")  # longer than the lock without them
-        lease.check()
-        store.redis.set(keys.lock("shop"), "somebody else")
-
-        def lost() -> bool:
-            try:
-                lease.check()
-            except LostLock:
-                return True
-            return False
-
-        wait_for(lost, timeout=1.0, what="the renewal to notice")
