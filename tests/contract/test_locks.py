@@ -27,7 +27,7 @@ def runs(store: Store) -> Runs:
     return Runs(store, SETTINGS)
 
 
-def begun(runs: Runs, token: str = "t1") -> Turn:
+def begun(runs: Runs, token: str = "t1") -> Turn:  # noqa: S107
     runs.start("shop", "r1", {"step": "pull"})
     turn = runs.begin("shop", "r1", "pull", int(runs.look("shop").run["fence"]), token)
     assert isinstance(turn, Turn)
