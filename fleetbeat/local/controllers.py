@@ -42,7 +42,10 @@ class Controllers:
             "--secure-port=0",
         ]
         scheduler = ["kube-scheduler", login, "--leader-elect=false", "--secure-port=0"]
-        kwok = ["kwok", login, f"--config={self._stages}", "--manage-all-nodes=true"]
+        # The lease is the heartbeat: the stage beside it reports only every ten minutes, and the controllers take a
+        # node for dead after 50 s of silence.
+        lease = "--node-lease-duration-seconds=40"
+        kwok = ["kwok", login, f"--config={self._stages}", "--manage-all-nodes=true", lease]
         self.processes = [
             Process(command[0], [binary, *command], log=folder / f"{command[0]}.log")
             for command in ((manager, scheduler, kwok) if self._workloads else (manager,))

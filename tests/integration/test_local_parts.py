@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import ssl
+import uuid
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -109,10 +110,11 @@ def test_two_clusters_side_by_side_and_one_restarted_in_place(cluster: Cluster, 
 
 def test_workloads_run_where_controllers_are(cluster_with_controllers: Cluster) -> None:
     cluster = cluster_with_controllers
+    home = f"workloads-{uuid.uuid4().hex[:6]}"  # the cluster is shared with other tests
     template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "none"}]}}
     spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template}
-    assert cluster.request("POST", "/api/v1/namespaces", {"metadata": {"name": "shop"}})[0] == 201
-    path = "/apis/apps/v1/namespaces/shop/deployments"
+    assert cluster.request("POST", "/api/v1/namespaces", {"metadata": {"name": home}})[0] == 201
+    path = f"/apis/apps/v1/namespaces/{home}/deployments"
     assert cluster.request("POST", path, {"metadata": {"name": "web"}, "spec": spec})[0] == 201
     wait_for(
         lambda: cluster.request("GET", f"{path}/web")[1]["status"].get("availableReplicas") == 2,
@@ -120,10 +122,22 @@ def test_workloads_run_where_controllers_are(cluster_with_controllers: Cluster) 
     )
     fields = cluster.request("GET", f"{path}/web")[1]["metadata"]["managedFields"]
     assert "kube-controller-manager" in {field["manager"] for field in fields}  # as in a real cluster
-    cluster.request("DELETE", "/api/v1/namespaces/shop")
+    cluster.request("DELETE", f"/api/v1/namespaces/{home}")
     wait_for(
-        lambda: cluster.request("GET", "/api/v1/namespaces/shop")[0] == 404, timeout=30, what="the namespace to go"
+        lambda: cluster.request("GET", f"/api/v1/namespaces/{home}")[0] == 404, timeout=30, what="the namespace to go"
     )
+
+
+def test_the_node_stays_ready(cluster_with_controllers: Cluster) -> None:
+    """It renews a lease: without one the controllers take it for dead after 50 s, and no pod gets ready again."""
+
+    def renewed() -> str:
+        path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+        leases = cluster_with_controllers.request("GET", path)[1]["items"]
+        return leases[0]["spec"].get("renewTime", "") if leases else ""
+
+    first = wait_for(renewed, timeout=30, what="the node's lease")
+    wait_for(lambda: renewed() > first, timeout=40, every=0.5, what="its renewal")
 
 
 def test_cluster_accepts_client_certificates(cluster: Cluster) -> None:
