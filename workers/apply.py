@@ -199,7 +199,8 @@ class _Stage:
         steps, timeout = self.work.parts.settings.steps, self.where.application.sync.timeout
         waited = time.time() - self.begun
         if waited >= timeout:
-            return failed(Timeout(f"{self.stage.title} is not ready after {timeout:.0f} s: {message}"))
+            hint = f". {_WHAT_TO_DO}" if self.stage.part != "prune" else ""
+            return failed(Timeout(f"{self.stage.title} is not ready after {timeout:.0f} s: {message}{hint}"))
         pause = min(health_pause(looks, steps.health_poll, steps.health_poll_max), max(timeout - waited, 0.05))
         kept: dict[str, str | int | float] = {"stage": self.number, "stage_began": self.begun, "looks": looks}
         kept["owned"] = self.owned
@@ -209,7 +210,13 @@ class _Stage:
         return f"{memory.joined(sorted(pending))} to become healthy"
 
     def _unhealthy(self, bad: dict[ObjectId, Health]) -> Next:
-        return failed(Unhealthy(f"{self.stage.title}: {_told(bad)}"))
+        return failed(Unhealthy(f"{self.stage.title}: {_told(bad)}. {_WHAT_TO_DO}"))
+
+
+_WHAT_TO_DO = (
+    "Mend it and push, give it more time by spec.sync.timeout, or leave an object out of the wait by its annotation "
+    "argocd.argoproj.io/ignore-healthcheck: 'true'"
+)
 
 
 class Timeout(Rejected):

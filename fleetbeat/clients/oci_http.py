@@ -137,7 +137,9 @@ class Session(requests.Session):
         if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
             raise Unauthorized(f"{said}. Check source.auth and its right to this repository")
         if status == HTTPStatus.NOT_FOUND:
-            raise SourceNotFound(f"{what}: the registry has no such thing")
+            raise SourceNotFound(
+                f"{what}: the registry has no such repository, tag or digest. Push one, or mend the source"
+            )
         if status == HTTPStatus.TOO_MANY_REQUESTS:
             wait = retry_after(response)
             raise SourceThrottled(f"{said} (too many requests)", retry_after=wait)
