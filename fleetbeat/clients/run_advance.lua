@@ -15,8 +15,8 @@ local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 redis.call('HSET', KEYS[1], 'step', ARGV[5], 'state', ARGV[6], 'last', ARGV[4], 'queued', now, 'wake', now + ARGV[7],
   'tries', 0, 'rung', 0)
-for i = 9, #ARGV, 2 do
-  redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1])
+if #ARGV >= 9 then
+  redis.call('HSET', KEYS[1], unpack(ARGV, 9))
 end
 redis.call('DEL', KEYS[2])
 redis.call('ZADD', KEYS[3], now + ARGV[7], ARGV[1])

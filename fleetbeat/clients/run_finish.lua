@@ -24,8 +24,8 @@ redis.call('HSET', KEYS[5], 'last_run', ARGV[2])
 for _, key in ipairs({KEYS[5], KEYS[6]}) do
   redis.call('PERSIST', key) -- an application that left the catalog and came back
 end
-for i = 9, #ARGV, 2 do
-  redis.call('HSET', KEYS[5], ARGV[i], ARGV[i + 1])
+if #ARGV >= 9 then
+  redis.call('HSET', KEYS[5], unpack(ARGV, 9))
 end
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)

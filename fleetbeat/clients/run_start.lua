@@ -13,8 +13,8 @@ local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 local fence = redis.call('INCR', KEYS[3])
 redis.call('HSET', KEYS[1], 'run', ARGV[2], 'fence', fence, 'state', 'queued', 'queued', now, 'created', now, 'tries', 0)
-for i = 6, #ARGV, 2 do
-  redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1])
+if #ARGV >= 6 then
+  redis.call('HSET', KEYS[1], unpack(ARGV, 6))
 end
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
 redis.call('ZADD', KEYS[2], now + ARGV[3], ARGV[1])
