@@ -26,6 +26,7 @@ CONFIG_MAP = ApiResource("", "v1", "ConfigMap", "configmaps", True)
 NAMESPACE = ApiResource("", "v1", "Namespace", "namespaces", False)
 
 _TOOL = "fleetbeat"
+_LEAP = 2**40  # a fence so far above ours was never counted: adopting it would break the counter of the whole fleet
 _TRIES = 3  # conflicts in a row: somebody is writing for this application at the same time
 
 
@@ -198,6 +199,11 @@ def _check_owner(body: Body, app: str) -> None:
 
 
 def _check_fence(found: Parent | None, app: str, run: str, fence: int) -> None:
+    if found and found.fence - fence > _LEAP:
+        raise Refused(
+            f"ConfigMap {found.namespace}/{found.name}: annotation {FENCE} is {found.fence}, which Fleetbeat has never "
+            "counted to; remove the annotation if no sync of this application is running"
+        )
     if found and (found.fence > fence or (found.fence == fence and found.run != run)):
         raise HigherFence(
             f"Application {app}: run {found.run} with fence {found.fence} has taken over from run {run} with {fence}",
@@ -244,10 +250,10 @@ def _parse(body: Body) -> Parent:
     metadata = body["metadata"]
     annotations = metadata.get("annotations") or {}
     fence = annotations.get(FENCE, "0")
-    if not (fence.isascii() and fence.isdigit()):
+    if not (fence.isascii() and fence.isdigit() and len(fence) < 20):
         raise Refused(
-            f"ConfigMap {metadata['namespace']}/{metadata['name']}: annotation {FENCE} is {fence!r}, not a number; "
-            "remove the annotation if no sync of this application is running"
+            f"ConfigMap {metadata['namespace']}/{metadata['name']}: annotation {FENCE} is {fence[:30]!r}, "
+            "not a number of ours; remove the annotation if no sync of this application is running"
         )
     # What a server keeps about writers only makes each replace larger; it does not need to come back.
     body = {**body, "metadata": {k: v for k, v in metadata.items() if k != "managedFields"}}

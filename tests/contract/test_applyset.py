@@ -235,6 +235,10 @@ OTHERS: dict[str, tuple[dict[str, Any], str]] = {
     "another application's": ({"annotations": {"fleetbeat.dev/application": "blog"}}, "application blog, not of shop"),
     "a person's": ({}, "is not an ApplySet parent"),
     "broken": ({"annotations": {"fleetbeat.dev/application": APP, "fleetbeat.dev/fence": "x"}}, "not a number"),
+    "beyond all numbers": (
+        {"annotations": {"fleetbeat.dev/application": APP, "fleetbeat.dev/fence": "9" * 5000}},
+        "not a number",
+    ),
 }
 
 
@@ -248,6 +252,18 @@ def test_refused(
     for call in (lambda: applyset.read(kube, namespace, APP), lambda: take(kube, namespace)):
         with pytest.raises(Refused, match=text):
             call()
+    assert live(cluster, namespace) == before
+
+
+def test_a_fence_that_was_never_counted_is_not_believed(
+    cluster: LocalCluster, kube: KubernetesCluster, namespace: str
+) -> None:
+    """Adopted into Redis, the largest integer would leave no fence for any application of the fleet."""
+    take(kube, namespace)
+    annotate(cluster, namespace, {"fleetbeat.dev/fence": str(2**63 - 1)})
+    before = live(cluster, namespace)
+    with pytest.raises(Refused, match="never counted to"):
+        take(kube, namespace, fence=6, run="r2")
     assert live(cluster, namespace) == before
 
 
