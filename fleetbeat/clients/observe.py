@@ -66,7 +66,8 @@ class Observations:
         resources = {resource: spaces for (g, k), spaces in places.items() if (resource := apis.find(g, k))}
         shelves = [_Shelf(self._store, cluster, resource, "") for resource in resources]
         now, kept = self._read(shelves, applyset)
-        oldest = max(now - int(age * 1000), since)
+        # A run that ends in the future ended before the clock went back (field case j4); so did a sweep (``_read``).
+        oldest = max(now - int(age * 1000), min(since, now))
         found: dict[ObjectId, Fingerprint] = {}
         for shelf, answer in zip(shelves, kept, strict=True):
             entries = answer.entries if answer.at >= oldest else None
@@ -126,11 +127,14 @@ class Observations:
             for shelf in shelves:
                 pipe.hmget(shelf.key, _AT, _FORBIDDEN, applyset)
             (seconds, micros), *answers = pipe.execute()
-        kept = [
-            _Kept(int(at or 0), forbidden is not None, orjson.loads(share) if share else [])
-            for at, forbidden, share in answers
-        ]
-        return seconds * 1000 + micros // 1000, kept
+        now = seconds * 1000 + micros // 1000
+        kept = []
+        for at, forbidden, share in answers:
+            began = int(at or 0)
+            kept.append(
+                _Kept(began if began <= now else 0, forbidden is not None, orjson.loads(share) if share else [])
+            )
+        return now, kept
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,22 @@ local function due(at)
   redis.call('ZADD', KEYS[3], at, ARGV[1])
 end
 local ttl = redis.call('PTTL', KEYS[2])
+if ttl > tonumber(ARGV[2]) then -- the clock went back (field case j4): a dead worker's lock would outlast that time
+  ttl = tonumber(ARGV[2])
+  redis.call('PEXPIRE', KEYS[2], ttl)
+end
 if ttl > 0 then
   due(now + ttl + 250)
   return {'leave', 'working'}
 end
 local rung = tonumber(record[7] or '0')
 local lease = ARGV[3] * 2 ^ math.min(rung, 6)
-if record[4] == 'waiting' and ARGV[4] ~= '1' and now < tonumber(record[6]) then
+-- Queued in the future: the clock went back, and what was noted by the old one says nothing any more.
+local back = now < tonumber(record[5] or '0')
+if record[4] == 'waiting' and not back and ARGV[4] ~= '1' and now < tonumber(record[6]) then
   due(record[6])
   return {'leave', 'waiting'}
-elseif record[4] == 'queued' and now < tonumber(record[5]) + lease * 0.9 then
+elseif record[4] == 'queued' and not back and now < tonumber(record[5]) + lease * 0.9 then
   due(tonumber(record[5]) + lease)
   return {'leave', 'queued'}
 end

@@ -134,6 +134,21 @@ def test_what_is_too_old_is_asked_again(
     assert (len(after) > len(before)) is asks_again
 
 
+@pytest.mark.parametrize("since", [0, 3_600_000], ids=["sweep", "sweep and run"])
+def test_what_was_seen_before_the_clock_went_back_is_asked_again(
+    store: Store, cluster: Cluster, kube: KubernetesCluster, namespace: str, since: int
+) -> None:
+    """Field case j4: a sweep of the future is not fresh; a run's end there does not hide a new one."""
+    app = f"app-{uuid.uuid4().hex[:6]}"
+    apis, look, places = kube.api_set(), Observations(store), {("", "ConfigMap"): [namespace]}
+    look.look(kube, apis, applyset_id(app, "fleetbeat"), places, age=60)
+    with errors():
+        store.redis.hincrby(keys.observed("test", "ConfigMap", ""), "@", 3_600_000)
+    place(cluster, namespace, "ConfigMap", "new", app)
+    ended = now_ms(store) + since if since else 0
+    assert len(look.look(kube, apis, applyset_id(app, "fleetbeat"), places, age=60, since=ended)) == 1
+
+
 def test_a_kind_that_is_not_served_has_no_objects(store: Store, kube: KubernetesCluster) -> None:
     look = Observations(store)
     assert look.look(kube, kube.api_set(), "applyset-x", {("gone.example.com", "Boat"): ["x"]}, age=60) == {}

@@ -297,6 +297,27 @@ def test_resume_rings_a_lost_message_and_doubles_its_patience(runs: Runs, store:
         assert patience - 1 < due_in(store) <= patience
 
 
+@pytest.mark.parametrize("state", ["waiting", "queued"])
+def test_resume_goes_on_when_the_clock_went_back(runs: Runs, store: Store, state: str) -> None:
+    """Field case j4: what was noted an hour ahead is not waited for an hour."""
+    started(runs)
+    turn = begun(runs)
+    runs.wait(turn, "pull", 5, {}) if state == "waiting" else runs.advance(turn, "pull", {})
+    for name in ("queued", "wake"):
+        store.redis.hincrby(keys.run("shop"), name, 3_600_000)
+    assert runs.resume("shop") == ("r1", "pull", turn.fence)
+
+
+def test_resume_cuts_a_lock_from_before_the_clock_went_back(runs: Runs, store: Store) -> None:
+    """Field case j4: Redis keeps the end of a lock as a time of day."""
+    started(runs)
+    begun(runs)
+    store.redis.pexpire(keys.lock("shop"), 3_600_000)
+    assert runs.resume("shop") == "working"
+    assert due_in(store) <= 30.3
+    assert 0 < store.redis.pttl(keys.lock("shop")) <= 30_000
+
+
 def test_resume_without_a_run(runs: Runs) -> None:
     assert runs.resume("shop") == "no run"
 
