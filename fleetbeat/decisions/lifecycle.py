@@ -26,6 +26,10 @@ Trigger = Literal["First", "Revision", "Spec", "Drift", "Request", "Retry", "Pen
 MAX_TRIES = 5
 
 
+#: seconds; a proxy's ``Retry-After`` of a year must not silence an application for a year
+LONGEST_RETRY_AFTER = 3600.0
+
+
 def first_step() -> str:
     return "pull"
 
@@ -105,12 +109,12 @@ def next_look(what: Cure, failures: int, retry: Retry, retry_after: float = 0.0)
     """Seconds until the application is looked at again after a run; None = at its next regular slot.
 
     What time may mend is retried with growing delays, up to ``retry.limit`` times in a row, and not before the
-    ``retry_after`` seconds the other side asked for. What only a change can mend waits for the regular slot, as does
-    everything past the limit.
+    ``retry_after`` seconds the other side asked for (within reason). What only a change can mend waits for the
+    regular slot, as does everything past the limit.
     """
     if what != "time" or failures > retry.limit:
         return None
-    return max(retry_after, backoff(max(failures - 1, 0), retry))
+    return max(min(retry_after, LONGEST_RETRY_AFTER), backoff(max(failures - 1, 0), retry))
 
 
 def health_pause(looks: int, first: float, longest: float) -> float:

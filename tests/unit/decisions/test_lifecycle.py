@@ -92,6 +92,7 @@ def test_what_may_mend_an_error(error: Exception, cure: str) -> None:
         ("time", 6, 0.0, None),  # past the limit: at the regular slot
         ("time", 1, 30.0, 30.0),  # the other side asked for more
         ("time", 3, 2.0, 20.0),
+        ("time", 1, 31_536_000.0, 3600.0),  # a year is no answer
     ],
 )
 def test_when_a_failed_application_is_looked_at_again(
