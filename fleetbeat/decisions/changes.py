@@ -165,6 +165,10 @@ class Fingerprint:
     deleting: bool
 
 
+#: Of an object that is not there, and is known not to be.
+GONE = Fingerprint("", "", None, "", deleting=False)
+
+
 def fingerprint(meta_object: Body, group_kind: str = "") -> Fingerprint:
     """The fingerprint of an object or of an item of a metadata-only list.
 
@@ -190,7 +194,7 @@ def moved(old: Fingerprint | None, new: Fingerprint | None) -> Movement:
     "status": written, but neither its specification nor its metadata, as every controller does all day; no reason to
     compare it. Only kinds with a generation can tell; for the others every write is "moved".
     """
-    if old is None:
+    if old is None or old == GONE:
         return "same" if new is None else "new"
     if new is None:
         return "gone"

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from fleetbeat.decisions.changes import fingerprint, moved
+from fleetbeat.decisions.changes import GONE, fingerprint, moved
 from fleetbeat.decisions.ownership import changed_by
 from fleetbeat.decisions.treatment import is_immutable
 from fleetbeat.decisions.waves import wave_of
@@ -119,11 +119,11 @@ class Comparer:
         key, wave = manifest.id, wave_of(manifest)
         rendered = self._weigher.hash(manifest)
         meta, known = self._live.get(key), self._known.get(key)
-        same_manifest = known is not None and known.hash == rendered
+        same_manifest = known is not None and known.hash in (rendered, rendered + _LEFT)
         if (
             meta is not None
             and known is not None
-            and same_manifest
+            and known.hash == rendered
             and moved(known.fingerprint, fingerprint(meta, key.group_kind)) in ("same", "status")
         ):
             # The old fingerprint stays where only the status moved: the next look then asks for the health.
@@ -144,7 +144,8 @@ class Comparer:
                 if answer.created:
                     gone = "was deleted" if same_manifest else "new"
                     if same_manifest and not self._heal:
-                        return Verdict(result=ObjectResult(key, "skipped", "was deleted; self-heal is off", wave))
+                        result = ObjectResult(key, "skipped", "was deleted; self-heal is off", wave)
+                        return Verdict(result=result, known=Known(rendered + _LEFT, GONE, "Healthy"))
                     return Verdict(change=Change(key, index, wave, None, gone), wanted=answer.body, absent=True)
             except Conflict:
                 pass  # it is there, and others own fields of it: read it and decide
@@ -179,7 +180,7 @@ class Comparer:
         if same_manifest and not self._heal:
             return Verdict(
                 result=ObjectResult(key, "skipped", f"{reason}; self-heal is off", wave, managers=managers),
-                known=mark._replace(hash=""),
+                known=mark._replace(hash=rendered + _LEFT),
                 live=current,
                 wanted=weighed.answer,
             )
@@ -206,6 +207,9 @@ class Comparer:
         account = manifest.body.get("spec", {}).get("serviceAccountName", "default") if key.kind == "Pod" else None
         return (key.namespace, account) in self._absent_accounts
 
+
+#: Follows the hash of a manifest whose object differs and was left so: compared each time, and still no new manifest.
+_LEFT = " left"
 
 #: Batches in which manifests are judged: whether these are absent decides what of the rest can be judged at all.
 _FIRST = {"Namespace": 0, "CustomResourceDefinition.apiextensions.k8s.io": 0, "ServiceAccount": 1}

@@ -113,6 +113,25 @@ def test_self_heal_off_shows_drift_and_touches_nothing(fleet: Fleet, namespace: 
     assert web(fleet, namespace)["data"]["greeting"] == "mine"
 
 
+def test_self_heal_off_stays_off_however_often_something_is_changed(fleet: Fleet, namespace: str) -> None:
+    app = fleet.name("calm")
+    good = [config_map("gone", namespace), config_map("web", namespace, {"greeting": "hello"})]
+    fleet.push(app, good)
+    fleet.application(app, namespace=namespace, selfHeal=False)
+    fleet.wait_run(app, phase="Succeeded")
+    fleet.clusters["test"].request("DELETE", f"/api/v1/namespaces/{namespace}/configmaps/gone")
+    for number in (1, 2, 3):
+        edit(fleet, namespace, {"data": {"greeting": f"mine {number}"}})
+        fleet.ring(app)
+        entry = fleet.wait_run(app, since=number)
+        assert set(outcomes(entry).values()) == {"skipped"}, entry["results"]
+        assert web(fleet, namespace)["data"]["greeting"] == f"mine {number}"
+    assert fleet.get(f"/api/v1/namespaces/{namespace}/configmaps/gone") is None
+    fleet.push(app, [*good[:1], config_map("web", namespace, {"greeting": "new"})])
+    assert fleet.sync(app)["counts"] == {"configured": 1, "skipped": 1}, "another manifest is no self-healing"
+    assert web(fleet, namespace)["data"]["greeting"] == "new"
+
+
 def test_the_regular_tick_heals_without_being_asked(fleet: Fleet, namespace: str) -> None:
     """Nobody rings: beat does, once per interval."""
     app = fleet.name("ticking")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetbeat.decisions.changes import changed_paths, fingerprint, format_path, moved, normalise, same, unified
+from fleetbeat.decisions.changes import GONE, changed_paths, fingerprint, format_path, moved, normalise, same, unified
 
 
 def obj(kind: str = "ConfigMap", api: str = "v1", **fields) -> dict:
@@ -256,6 +256,8 @@ MOVES = [
     ("never-there", None, None, "same"),
     ("created", None, seen(), "new"),
     ("deleted", seen(), None, "gone"),
+    ("left-deleted", GONE, None, "same"),
+    ("left-deleted-and-made-again", GONE, seen(), "new"),
     ("status-written", seen(), seen(rv="2"), "status"),
     ("spec-written", seen(), seen(rv="2", generation=2), "moved"),
     ("label-changed", seen(), seen(rv="2", labels={"a": "c"}), "moved"),
