@@ -41,6 +41,9 @@ def apply(work: Work) -> Outcome:
     plan, manifests = Plan.from_json(plan_text), manifests_from_json(rendered)
     stage = plan.stages[number]
     where = target(shared, turn.app, run=turn.run, fence=turn.fence, digest=record["digest"], guard=work.lease.check)
+    if where.spec != record["spec"]:
+        # The plan was made for the cluster and the rules of then: another cluster must never be written by it.
+        return Next("report", {"superseded": "a changed catalog"})
     begun = float(record["stage_began"]) if record.get("stage") == str(number) else time.time()
     this = _Stage(work, where, plan, stage, manifests, number, begun)
     if record.get("written") != str(number):
@@ -71,6 +74,7 @@ class _Stage:
         kinds = {(key.group, key.kind) for tier in stage.tiers for key in tier}
         self.apis = _with_bundle(api_set_for(where.cluster, kinds), manifests)
         self.judge = Judge(where.application, where.cluster, self.apis)
+        self.home = work.record.get("home", "")  #: uid of the parent, which is another one in each cluster
         self.owned = work.record.get("owned", "")  #: what the parent lists since this run wrote it last
 
     def write(self) -> Outcome:
@@ -156,7 +160,7 @@ class _Stage:
             shared.runs.raise_fence(error.fence)
             message = "Redis has forgotten the run that wrote last; it has certainly stopped when this wait is over"
             return Wait(turn.step, shared.settings.lock.ttl, message, {"outwaited": error.fence})
-        self.owned = parent.listing
+        self.owned, self.home = parent.listing, parent.uid
         return None
 
     def _is_over(self, fence: int) -> bool:
@@ -193,7 +197,9 @@ class _Stage:
 
     def _next(self, fields: dict[str, str | int | float]) -> Next:
         following = after(self.work.turn.step, len(self.plan.stages))
-        return Next(following, {**fields, "pending": "", "looks": 0, "stage": "", "owned": self.owned})
+        return Next(
+            following, {**fields, "pending": "", "looks": 0, "stage": "", "owned": self.owned, "home": self.home}
+        )
 
     def _wait(self, message: str, fields: dict[str, str | int | float], looks: int) -> Outcome:
         steps, timeout = self.work.parts.settings.steps, self.where.application.sync.timeout
@@ -203,7 +209,7 @@ class _Stage:
             return failed(Timeout(f"{self.stage.title} is not ready after {timeout:.0f} s: {message}{hint}"))
         pause = min(health_pause(looks, steps.health_poll, steps.health_poll_max), max(timeout - waited, 0.05))
         kept: dict[str, str | int | float] = {"stage": self.number, "stage_began": self.begun, "looks": looks}
-        kept["owned"] = self.owned
+        kept |= {"owned": self.owned, "home": self.home}
         return Wait(self.work.turn.step, pause, f"{self.stage.title}: {message}", {**kept, **fields})
 
     def _waiting_for(self, pending: set[ObjectId]) -> str:

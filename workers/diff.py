@@ -23,6 +23,11 @@ def diff(work: Work) -> Next:
     parent = applyset.read(where.cluster, shared.settings.namespace, work.turn.app)
     state = shared.runs.look(work.turn.app).state
     manifests = manifests_from_json(rendered)
+    known = memory.load_known(shared, state.get("inventory", "")) or {}
+    home = parent.uid if parent else ""
+    if state.get("home", "") != home:
+        # Left in another cluster, or in one that has been rebuilt: what is missing here was not deleted by anybody.
+        known = {key: entry._replace(hash="") for key, entry in known.items()}
     plan, _ = make_plan(
         where.cluster,
         api_set_for(where.cluster, {(m.id.group, m.id.kind) for m in manifests}),
@@ -30,7 +35,7 @@ def diff(work: Work) -> Next:
         manifests,
         applyset=where.applyset,
         owned_kinds=parent.group_kinds if parent else (),
-        known=memory.load_known(shared, state.get("inventory", "")) or {},
+        known=known,
         pool=shared.pool,
         owner_name=owner_name(where.cluster, shared.settings.namespace),
     )
@@ -38,4 +43,4 @@ def diff(work: Work) -> Next:
     # A run that had to begin again with the pull starts at the first stage of its new plan with nothing behind it.
     nothing_done: Fields = {"written": "", "stage": "", "pending": "", "looks": 0, "owned": ""}
     found: Fields = {"plan": shared.blobs.put(plan.to_json()), "stages": stages, "parent": "" if parent else "absent"}
-    return Next(after("diff", stages), {**nothing_done, **found})
+    return Next(after("diff", stages), {**nothing_done, **found, "home": home})

@@ -155,6 +155,7 @@ def _state(
     if end.phase == "Succeeded":
         fields |= {
             "digest": revision.digest,
+            "home": record.get("home", ""),
             "tag": revision.tag,
             "source": revision.source,
             "revision": revision.revision,
