@@ -38,6 +38,7 @@ def diff(work: Work) -> Next:
         known=known,
         pool=shared.pool,
         owner_name=owner_name(where.cluster, shared.settings.namespace),
+        home=shared.settings.namespace,
     )
     stages = len(plan.stages)
     # A run that had to begin again with the pull starts at the first stage of its new plan with nothing behind it.

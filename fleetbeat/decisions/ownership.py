@@ -119,6 +119,7 @@ def _helm(_live: Body, labels: _Marks, annotations: _Marks) -> Foreign | None:
 #: ``app.kubernetes.io/instance`` is no mark: charts set it everywhere. Flux's helm-controller stands before Helm,
 #: whose annotations its objects carry as well.
 _FOREIGN: tuple[Callable[[Body, _Marks, _Marks], Foreign | None], ...] = (
+    _annotation("Fleetbeat, as its record of application", "fleetbeat.dev/application"),
     _argocd_tracking,
     _label("Argo CD application", "argocd.argoproj.io/instance"),
     _flux("Flux Kustomization", "kustomize.toolkit.fluxcd.io"),

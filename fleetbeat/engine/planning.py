@@ -33,13 +33,15 @@ def make_plan(
     known: Mapping[ObjectId, Known],
     pool: Requests,
     owner_name: Callable[[str], str] = lambda mark: mark,
+    home: str = "",
 ) -> tuple[Plan, Comparison]:
     """The plan, and the comparison behind it (``fleetbeat diff`` shows the bodies).
 
     ``owned_kinds``: ``Kind.group`` of everything the ApplySet parent lists; empty before the first sync, which then
     needs no LIST. ``known``: what the last run left. A plan with failed results has no stages: nothing is to be
     written then. Manifests that ask to be left out (``hook: Skip``) are in nobody's stage, and their live copies, if an
-    earlier bundle applied them, stay as they are.
+    earlier bundle applied them, stay as they are. ``home``: the namespace of the ApplySet parents, never pruned:
+    the record of what every application owns in this cluster would go with it.
     """
     order = waves(manifests)  # first, because a wave that cannot be read is everybody's problem
     wanted = [key for stage in order for key in stage.ids]
@@ -66,7 +68,8 @@ def make_plan(
     # Objects read although no list had them count too: one stored object may be served in two API groups (case d1).
     uids = {live[key]["metadata"]["uid"] for key in wanted if key in live}
     uids |= {v.live["metadata"]["uid"] for v in comparison.verdicts.values() if v.live is not None}
-    prunable = {key: body for key, body in live.items() if key not in left_out}
+    never = ObjectId("", "Namespace", "", home)
+    prunable = {key: body for key, body in live.items() if key not in left_out and key != never}
     pruning = _pruning(application, apis, prunable, wanted, uids, applyset)
     kept = tuple(
         # An object that says so does not make the application OutOfSync by staying.
@@ -75,6 +78,8 @@ def make_plan(
         else ObjectResult(key, "kept", why)
         for key, why in pruning.kept
     )
+    if never in live and never not in wanted:
+        kept += (ObjectResult(never, "kept", "holds the record of what each application owns in this cluster"),)
     stages = _stages(order, comparison, known)
     removals = {
         meta.id: Removal(meta.id, Seen(meta.uid, meta.resource_version), live_wave(meta.annotations))
