@@ -43,6 +43,7 @@ def preview(
             known={},
             pool=Requests(threads, settings.steps.parallel),
             owner_name=owner_name(cluster, settings.namespace),
+            home=settings.namespace,
         )
     gone = {}
     for removal in plan.removals:
