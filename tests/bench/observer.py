@@ -48,11 +48,19 @@ def main() -> None:
     server, ca, token_file, label, *paths = sys.argv[1:]
     token = Path(token_file).read_text().strip()
     opened = threading.Barrier(len(paths) + 1)
+    ended = threading.Event()
+
+    def until_it_ends(path: str) -> None:
+        try:
+            watch(server, ca, token, label, path, opened)
+        finally:
+            ended.set()  # the API server has gone, and with it what there was to see
+
     for path in paths:
-        threading.Thread(target=watch, args=(server, ca, token, label, path, opened), daemon=True).start()
+        threading.Thread(target=until_it_ends, args=(path,), daemon=True).start()
     opened.wait(30)
     print("ready", flush=True)
-    threading.Event().wait()
+    ended.wait()
 
 
 if __name__ == "__main__":
