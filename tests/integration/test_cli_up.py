@@ -74,16 +74,23 @@ class Up:
 
 
 @pytest.fixture(scope="module")
-def up(tmp_path_factory: pytest.TempPathFactory, registry: Registry, cluster_with_controllers: Cluster) -> Iterator[Up]:
+def target(local_binary: Path) -> Iterator[Cluster]:
+    """A cluster of its own: the example's names are taken in the shared one by the demo's tests."""
+    with Cluster(name="up", controllers=True) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory, registry: Registry, target: Cluster) -> Iterator[Up]:
     folder = tmp_path_factory.mktemp("up")
     catalog = folder / "catalog"
     catalog.mkdir()
     application = yaml.safe_load((EXAMPLE / "catalog" / "shop.yaml").read_text())
     application["spec"]["source"]["oci"] = f"{registry.host}/up/shop"
-    target = yaml.safe_load((EXAMPLE / "catalog" / "local.yaml").read_text())
-    context = yaml.safe_load(cluster_with_controllers.kubeconfig.read_text())["current-context"]
-    target["spec"] = {"kubeconfig": str(cluster_with_controllers.kubeconfig), "context": context}
-    (catalog / "all.yaml").write_text(yaml.safe_dump_all([application, target]))
+    entry = yaml.safe_load((EXAMPLE / "catalog" / "local.yaml").read_text())
+    context = yaml.safe_load(target.kubeconfig.read_text())["current-context"]
+    entry["spec"] = {"kubeconfig": str(target.kubeconfig), "context": context}
+    (catalog / "all.yaml").write_text(yaml.safe_dump_all([application, entry]))
     reference = f"{registry.host}/up/shop:stable"
     assert fleetbeat("push", str(EXAMPLE / "v1"), reference, "--plain-http").returncode == 0
 
