@@ -196,7 +196,10 @@ def _trouble(shared: Parts, app: str, error: FleetbeatError) -> str:
     """The look itself failed: keep what is known, say why, look again soon."""
     log.warning("%s: %s: %s", app, error.reason, error)
     try:
-        state = shared.runs.look(app).state
+        look = shared.runs.look(app)
+        if look.run:  # begun meanwhile: it finds out for itself, and its wake-up must not be moved
+            return f"{error.reason}: {error}"
+        state = look.state
         failures = int(state.get("failures") or 0) + 1
         fields: dict[str, Any] = {"failures": failures, "reason": error.reason, "message": str(error)}
         if not state.get("trouble"):

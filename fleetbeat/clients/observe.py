@@ -28,7 +28,8 @@ from fleetbeat.ports import ClusterPort
 
 _AT = "@"  # field: ms by the server's clock, before the LIST was sent; no ApplySet id looks like it
 _FORBIDDEN = "@forbidden"  # field: this LIST is not allowed to us
-_TTL = 3_600_000  # ms; a cluster nobody asks about is forgotten, and a right that was missing is tried again
+_TTL = 3_600_000  # ms; a cluster nobody asks about is forgotten
+_FORBIDDEN_FOR = 60_000  # ms until a right that was missing is tried again
 _SWEEP = 10_000  # ms a sweep may take before another worker tries: the first one was killed, or the cluster hangs
 _WAIT = 0.5  # seconds to wait for somebody else's sweep; one that takes longer must not hold more workers than its own
 _POLL = 0.01  # seconds
@@ -193,7 +194,7 @@ class _Shelf:
     def forbid(self) -> None:
         with errors():
             self.store.redis.hset(self.key, _FORBIDDEN, "1")
-            self.store.redis.pexpire(self.key, _TTL)
+            self.store.redis.pexpire(self.key, _FORBIDDEN_FOR)
 
 
 def _id(resource: ApiResource, entry: Entry) -> ObjectId:

@@ -14,6 +14,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fleetbeat.decisions.changes import GONE, fingerprint, moved
+from fleetbeat.decisions.manifests import RawManifest, bundle_kinds
 from fleetbeat.decisions.ownership import changed_by
 from fleetbeat.decisions.treatment import is_immutable
 from fleetbeat.decisions.waves import wave_of
@@ -85,6 +86,7 @@ class Comparer:
         self._heal = heal
         self._absent_namespaces = set(absent_namespaces)
         self._absent_accounts: set[tuple[str, str]] = set()
+        self._absent_kinds: set[tuple[str, str]] = set()
 
     def compare(
         self, manifests: Sequence[Manifest], pool: Requests, *, left_out: Container[ObjectId] = ()
@@ -105,6 +107,9 @@ class Comparer:
                     self._absent_namespaces.add(manifest.id.name)
                 elif verdict.absent and manifest.id.kind == "ServiceAccount":
                     self._absent_accounts.add((manifest.id.namespace, manifest.id.name))
+                elif verdict.absent:
+                    kinds = bundle_kinds([RawManifest(manifest.body, manifest.origin)])
+                    self._absent_kinds |= {(kind.group, kind.kind) for kind in kinds}
         return Comparison({m.id: found[m.id] for m in manifests if m.id in found})
 
     def _judge(self, numbered: tuple[int, Manifest]) -> Verdict:
@@ -202,6 +207,8 @@ class Comparer:
         key = manifest.id
         if key.namespace in self._absent_namespaces:
             return True
+        if (key.group, key.kind) in self._absent_kinds:
+            return True  # whatever discovery still remembers of it
         if self._apis.find(key.group, key.kind, manifest.version) is None:
             return True  # resolve() let it through, so a CRD of the bundle defines it
         account = manifest.body.get("spec", {}).get("serviceAccountName", "default") if key.kind == "Pod" else None

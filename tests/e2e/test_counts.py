@@ -61,6 +61,7 @@ def test_first_sync_unchanged_tick_and_one_change(make_fleet: Callable[..., Flee
 
     versions = live_versions(fleet, namespace)
     start = cluster.audit_position()
+    before_all = fleet.logs().count("'nothing to do'")
     for _ in range(3):
         done = fleet.logs().count("'nothing to do'")
         fleet.ring("counted")
@@ -68,7 +69,9 @@ def test_first_sync_unchanged_tick_and_one_change(make_fleet: Callable[..., Flee
     assert fleet.writes("counted", since=start, parents=True) == []
     assert live_versions(fleet, namespace) == versions
     kinds = 4
-    assert requests(fleet, "counted", namespace, start)["objects"] == 3 * kinds  # a metadata list per kind
+    # A metadata list per kind and tick. Beat's own tick may fall among the three, and share some of their lists.
+    ticks = fleet.logs().count("'nothing to do'") - before_all
+    assert 3 * kinds <= requests(fleet, "counted", namespace, start)["objects"] <= ticks * kinds
     assert len(fleet.history("counted")) == 1
 
     start = cluster.audit_position()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from itertools import pairwise
 from typing import Any
 
 from fleet import Fleet, config_map, in_wave, outcomes, words
+from waiting import wait_for
 
 CRD = {
     "apiVersion": "apiextensions.k8s.io/v1",
@@ -142,3 +144,32 @@ def test_objects_of_a_wave_are_applied_in_parallel(fleet: Fleet, namespace: str)
     spans = sorted((e["requestReceivedTimestamp"], e["stageTimestamp"]) for e in fleet.writes(name))
     overlaps = sum(later[0] < earlier[1] for earlier, later in pairwise(spans))
     assert overlaps >= 10, f"{overlaps} of {len(spans)} writes overlapped the one before"
+
+
+def test_a_definition_deleted_by_hand_comes_back_with_its_objects(controlled: Fleet) -> None:
+    """Whatever a worker's discovery still remembers of the kind: the next sync brings both back, at once."""
+    name = controlled.name("returning")
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    definition = copy.deepcopy(CRD)
+    definition["metadata"]["name"] = "rafts.returning.example.com"
+    definition["spec"] |= {
+        "group": "returning.example.com",
+        "names": {"kind": "Raft", "plural": "rafts", "singular": "raft"},
+    }
+    raft = {
+        "apiVersion": "returning.example.com/v1",
+        "kind": "Raft",
+        "metadata": {"name": "main"},
+        "spec": {"sails": 1},
+    }
+    controlled.push(name, [raft, definition, namespace])
+    controlled.application(name, namespace=name)
+    controlled.wait_run(name, phase="Succeeded")
+    cluster = next(iter(controlled.clusters.values()))
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/rafts.returning.example.com"
+    assert cluster.request("DELETE", path)[0] == 200
+    wait_for(lambda: cluster.request("GET", path)[0] == 404, timeout=30, what="the definition to go")
+    entry = controlled.sync(name)
+    assert entry["phase"] == "Succeeded", entry["message"]
+    assert set(outcomes(entry).values()) == {"created"}
+    assert controlled.get(f"/apis/returning.example.com/v1/namespaces/{name}/rafts/main") is not None
