@@ -53,7 +53,7 @@ def pull(shared: Parts, source: Source, revision: Revision) -> tuple[str, Revisi
         found = shared.store.redis.get(key)
     if isinstance(found, bytes):
         layer, *described = orjson.loads(found)
-        if shared.blobs.get(layer) is not None:
+        if shared.blobs.keep(layer):
             return layer, Revision(revision.digest, revision.tag, *described)
     pulled = shared.source.pull(source, revision)
     layer, full = shared.blobs.put(pulled.layer), pulled.revision

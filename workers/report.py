@@ -13,10 +13,10 @@ from fleetbeat.decisions.inventory import group_kinds, namespaces
 from fleetbeat.decisions.lifecycle import Cure, Ending, ending, history_entry, next_look, repeats, sync_status
 from fleetbeat.engine.plan import Known, Plan
 from fleetbeat.errors import FleetbeatError, LostLock, StoreUnavailable
-from fleetbeat.model import Health, HealthStatus, ObjectId, ObjectResult, Retry, Revision
+from fleetbeat.model import Application, Health, HealthStatus, ObjectId, ObjectResult, Retry, Revision
 from workers import memory, tally
 from workers.target import target
-from workers.task import Ended, Next, Outcome, Work
+from workers.task import Ended, Outcome, Work, start_over
 
 
 def report(work: Work) -> Outcome:
@@ -24,7 +24,7 @@ def report(work: Work) -> Outcome:
     plan_text = shared.blobs.get(record["plan"]) if record.get("plan") else None
     broken_off = bool(record.get("error") or record.get("superseded"))
     if record.get("plan") and plan_text is None and not broken_off:
-        return Next("pull")  # lost meanwhile: what this run did cannot be told without it
+        return start_over()  # lost meanwhile: what this run did cannot be told without it
     plan = Plan.from_json(plan_text) if plan_text is not None else Plan()
     entries = tally.load(shared, turn.run)
     results = _results(plan, entries, broken_off)
@@ -35,7 +35,8 @@ def report(work: Work) -> Outcome:
         _shrink(work, known)
 
     # Objects that were not written have the health of the last look. Under other rules a tick has to look again: now.
-    rules, first = _rules(work), not state.get("inventory")
+    application = _application(work)
+    rules, first = custom.mark(application.health_rules) if application else "", not state.get("inventory")
     judge_anew = not first and rules != state.get("rules", "")
     health: HealthStatus = worst([Health(entry.health) for entry in known.values()]) if known else "Healthy"  # type: ignore[arg-type]
     revision = Revision(
@@ -56,7 +57,7 @@ def report(work: Work) -> Outcome:
         health=health,
         warnings=orjson.loads(record.get("warnings") or "[]"),
     )
-    newest = next(iter(shared.runs.history(turn.app)), None)
+    newest = next(iter(shared.runs.history(turn.app, most=1)), None)
     before = orjson.loads(newest) if newest else None
     again = repeats(before, entry)
     if again and before is not None:
@@ -73,7 +74,7 @@ def report(work: Work) -> Outcome:
             "inventory": memory.save_known(shared, known),
             "rules": rules if first else state.get("rules", ""),
         },
-        next_look=0.0 if judge_anew and end.phase == "Succeeded" else _pause(work, record, end, failures),
+        next_look=0.0 if judge_anew and end.phase == "Succeeded" else _pause(application, record, end, failures),
         replace_newest=again,
     )
     if said == "lost":
@@ -165,23 +166,20 @@ def _state(
     return fields
 
 
-def _rules(work: Work) -> str:
-    """Which health rules the catalog has for it now; "" also when that cannot be read at the moment."""
+def _application(work: Work) -> Application | None:
+    """As the catalog has it now; None also when that cannot be read at the moment."""
     try:
         entry = work.parts.catalogs.application(work.turn.app)
     except FleetbeatError:
-        return ""
-    return custom.mark(entry[0].health_rules) if entry is not None else ""
+        return None
+    return entry[0] if entry is not None else None
 
 
-def _pause(work: Work, record: dict[str, str], end: Ending, failures: int) -> float | None:
+def _pause(application: Application | None, record: dict[str, str], end: Ending, failures: int) -> float | None:
     if end.phase == "Superseded":
         return 0.0
     if end.phase == "Succeeded":
         return None
-    try:
-        retry = target(work.parts, work.turn.app).application.sync.retry
-    except FleetbeatError:
-        retry = Retry()
+    retry = application.sync.retry if application is not None else Retry()
     what: Cure = "change" if record.get("error_cure", "time") == "change" else "time"
     return next_look(what, failures, retry, float(record.get("retry_after") or 0))

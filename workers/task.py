@@ -129,8 +129,8 @@ def _guarded(work: Work, step: Callable[[Work], Outcome]) -> Outcome:
 
 
 def start_over() -> Next:
-    """A blob has expired or was lost: pull again. What an earlier plan has got to counts no more."""
-    return Next("pull", {"stages": "", "stage": "", "written": "", "pending": "", "looks": 0})
+    """A blob has expired or was lost: pull again. How far the old plan got is cleared where the new one is made."""
+    return Next("pull", {"stages": ""})
 
 
 def failed(error: FleetbeatError) -> Next:

@@ -36,14 +36,18 @@ class Blobs:
                 "Split the bundle, or raise the limit on every worker."
             )
         digest = self._store.fingerprint(plain)
+        if self.keep(digest):
+            return digest  # applications that share a bundle share its blobs
         key = keys.blob(digest)
-        with errors():
-            if self._store.redis.pexpire(key, self._ttl):
-                return digest  # there already; applications that share a bundle share its blobs
         sealed = self._store.seal(zlib.compress(plain, _LEVEL), context=key)
         with errors():
             self._store.redis.set(key, sealed, px=self._ttl)
         return digest
+
+    def keep(self, digest: str) -> bool:
+        """Whether it is there, and then for another ``ttl``. What is stored is looked at by ``get`` only."""
+        with errors():
+            return bool(self._store.redis.pexpire(keys.blob(digest), self._ttl))
 
     def get(self, digest: str) -> bytes | None:
         """The content, verified, and kept for another ``ttl``. None when it is missing or was not what it should be."""

@@ -210,10 +210,10 @@ class Runs:
         with errors():
             return _text(self._store.redis.hgetall(keys.results(run)))
 
-    def history(self, app: str) -> list[str]:
-        """Newest first, JSON texts."""
+    def history(self, app: str, most: int = 0) -> list[str]:
+        """Newest first, JSON texts; ``most`` of them, 0 = all that are kept."""
         with errors():
-            entries: Any = self._store.redis.lrange(keys.history(app), 0, -1)
+            entries: Any = self._store.redis.lrange(keys.history(app), 0, most - 1)
         return [entry.decode() for entry in entries]
 
 
