@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fleetbeat.catalog_fields import did_you_mean, shown
+from fleetbeat.catalog_fields import shown
 from fleetbeat.catalog_kinds import (
     API_VERSION,
     KINDS,
@@ -26,6 +26,7 @@ from fleetbeat.catalog_kinds import (
     parse_cluster,
 )
 from fleetbeat.decisions import goyaml, references
+from fleetbeat.decisions.problems import did_you_mean
 from fleetbeat.errors import CatalogError, ConfigurationError
 from fleetbeat.model import Application, Catalog, Cluster
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import get_args
 
-from fleetbeat.catalog_fields import Fields, did_you_mean, kind_of, shown
+from fleetbeat.catalog_fields import Fields, kind_of, shown
 from fleetbeat.decisions import jqpaths, migration
+from fleetbeat.decisions.problems import did_you_mean
 from fleetbeat.decisions.selectors import is_pointer
 from fleetbeat.model import ConflictPolicy, ConflictRule, IgnoreRule, ObjectSelector
 

@@ -7,12 +7,12 @@ be a credential is ever part of a sentence.
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from fleetbeat.decisions.problems import did_you_mean
 from fleetbeat.errors import CatalogError
 from fleetbeat.model import Credential, SecretText
 
@@ -257,13 +257,6 @@ def in_words(seconds: float) -> str:
         if seconds >= size and seconds % size == 0:
             return f"{seconds / size:g}{unit}"
     return f"{seconds * 1000:g}ms"
-
-
-def did_you_mean(word: str, known: Collection[str]) -> str:
-    """`` Did you mean X?`` for the nearest of ``known``, or nothing. Case alone never hides the right word."""
-    folded = {name.casefold(): name for name in known}
-    close = difflib.get_close_matches(word.casefold(), list(folded), n=1, cutoff=0.6)
-    return f" Did you mean {folded[close[0]]}?" if close else ""
 
 
 def kind_of(value: Any) -> str:

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from fleetbeat.catalog_differences import adopted_tools, conflict_rules, ignore_rules
-from fleetbeat.catalog_fields import Fields, Problems, did_you_mean, kind_of, shown
+from fleetbeat.catalog_fields import Fields, Problems, kind_of, shown
 from fleetbeat.catalog_health import health_rules
 from fleetbeat.decisions import references, semver
+from fleetbeat.decisions.problems import did_you_mean
 from fleetbeat.errors import ConfigurationError
 from fleetbeat.model import Application, Cluster, Destination, RegistryAuth, Retry, Source, SyncPolicy
 

@@ -104,6 +104,11 @@ class ApiResource(NamedTuple):
     has_status: bool | None = None  #: has a status subresource; None = not known
 
 
+#: Two kinds that every cluster serves, for what is asked of it before or without discovery.
+NAMESPACE = ApiResource("", "v1", "Namespace", "namespaces", namespaced=False)
+CONFIG_MAP = ApiResource("", "v1", "ConfigMap", "configmaps", namespaced=True)
+
+
 @dataclass(frozen=True)
 class ApiSet:
     """Everything a cluster serves, from aggregated discovery."""

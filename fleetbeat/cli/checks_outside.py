@@ -9,13 +9,12 @@ from collections.abc import Iterator
 from fleetbeat.cli.checks import Check, clock
 from fleetbeat.cli.session import Session
 from fleetbeat.errors import ClusterUnavailable, FleetbeatError, SourceNotFound, SourceUnavailable, Unauthorized
-from fleetbeat.model import ApiResource, Cluster, Source
+from fleetbeat.model import CONFIG_MAP, ApiResource, Cluster, Source
 from fleetbeat.ports import ClusterPort
 
 _REVIEW = ApiResource(
     "authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False
 )
-_CONFIG_MAP = ApiResource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 _PROBE = {
     "apiVersion": "v1",
     "kind": "ConfigMap",
@@ -57,7 +56,7 @@ def _rights(name: str, port: ClusterPort) -> Check:
 def _clock(name: str, port: ClusterPort) -> Check:
     """The API server stamps what it would create: a dry-run tells its clock, and that server-side apply works."""
     before = time.time()
-    answer = port.apply(_CONFIG_MAP, _PROBE, dry_run=True)
+    answer = port.apply(CONFIG_MAP, _PROBE, dry_run=True)
     stamp = answer.body.get("metadata", {}).get("creationTimestamp")
     if not answer.created or not isinstance(stamp, str):
         return Check(f"{name} apply", "ok", "server-side apply works")

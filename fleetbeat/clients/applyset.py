@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from fleetbeat import __version__
 from fleetbeat.decisions import inventory
 from fleetbeat.errors import Conflict, LostLock, NotYet, Refused
-from fleetbeat.model import ApiResource, Body
+from fleetbeat.model import CONFIG_MAP, NAMESPACE, Body
 from fleetbeat.ports import ClusterPort
 
 FENCE = "fleetbeat.dev/fence"  #: annotation: integer, grows with every taking of the application's lock
@@ -22,8 +22,6 @@ RUN = "fleetbeat.dev/run"  #: annotation: id of the run that wrote last
 APPLICATION = "fleetbeat.dev/application"  #: annotation: the application's name, unshortened
 DIGEST = "fleetbeat.dev/digest"  #: annotation: "sha256:…" of the bundle that run was for
 
-CONFIG_MAP = ApiResource("", "v1", "ConfigMap", "configmaps", True)
-NAMESPACE = ApiResource("", "v1", "Namespace", "namespaces", False)
 
 _TOOL = "fleetbeat"
 _LEAP = 2**40  # a fence so far above ours was never counted: adopting it would break the counter of the whole fleet

@@ -18,6 +18,7 @@ from fleetbeat import __version__
 from fleetbeat.clients import cluster_connect, discovery
 from fleetbeat.clients.cluster_errors import Doing
 from fleetbeat.clients.cluster_transport import Answer, Guard, Transport
+from fleetbeat.decisions.inventory import FIELD_MANAGER
 from fleetbeat.errors import ClusterUnavailable, Conflict, Rejected
 from fleetbeat.model import ApiResource, ApiSet, Body, Cluster, ObjectId
 from fleetbeat.ports import Absent, Expect, Propagation, Seen, Written
@@ -25,7 +26,6 @@ from fleetbeat.settings import Http
 
 _Bodies = list[Body]  # inside the class, `list` is the method
 
-FIELD_MANAGER = "fleetbeat"
 PAGE = 500  #: objects per list request, as kubectl asks
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 

@@ -7,10 +7,8 @@ from collections.abc import Callable
 
 from fleetbeat.decisions.inventory import ID
 from fleetbeat.errors import FleetbeatError
-from fleetbeat.model import ApiResource
+from fleetbeat.model import CONFIG_MAP
 from fleetbeat.ports import ClusterPort
-
-_CONFIG_MAP = ApiResource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 
 
 def owner_name(cluster: ClusterPort, namespace: str) -> Callable[[str], str]:
@@ -19,7 +17,7 @@ def owner_name(cluster: ClusterPort, namespace: str) -> Callable[[str], str]:
     @functools.cache
     def name(applyset: str) -> str:
         try:
-            parents = cluster.list(_CONFIG_MAP, selector=f"{ID}={applyset}", metadata_only=True)
+            parents = cluster.list(CONFIG_MAP, selector=f"{ID}={applyset}", metadata_only=True)
         except FleetbeatError:
             return applyset
         for parent in parents:

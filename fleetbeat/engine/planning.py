@@ -16,10 +16,8 @@ from fleetbeat.engine.observe import observe
 from fleetbeat.engine.parallel import Requests
 from fleetbeat.engine.plan import Known, Plan, Removal, StagePlan
 from fleetbeat.engine.weigh import Weigher
-from fleetbeat.model import ApiResource, ApiSet, Application, Body, Manifest, ObjectId, ObjectResult
+from fleetbeat.model import NAMESPACE, ApiSet, Application, Body, Manifest, ObjectId, ObjectResult
 from fleetbeat.ports import ClusterPort, Seen
-
-_NAMESPACE = ApiResource("", "v1", "Namespace", "namespaces", namespaced=False)
 
 
 def make_plan(
@@ -113,7 +111,7 @@ def _missing_namespace(cluster: ClusterPort, application: Application, wanted: C
         return ""
     if ObjectId("", "Namespace", "", name) in wanted:
         return ""
-    return "" if cluster.get(_NAMESPACE, "", name) is not None else name
+    return "" if cluster.get(NAMESPACE, "", name) is not None else name
 
 
 def _pruning(

@@ -17,7 +17,7 @@ from fleetbeat.engine.parallel import Requests
 from fleetbeat.engine.plan import Change, Known
 from fleetbeat.engine.weigh import Weigher
 from fleetbeat.errors import Conflict, NotYet, Refused, Rejected, Unauthorized
-from fleetbeat.model import ApiResource, ApiSet, Body, Health, Manifest, ObjectId, ObjectResult, Outcome
+from fleetbeat.model import NAMESPACE, ApiResource, ApiSet, Body, Health, Manifest, ObjectId, ObjectResult, Outcome
 from fleetbeat.ports import Absent, ClusterPort, Seen, Written
 
 #: An object that moves at each of so many tries is fought over; the next tick says so again.
@@ -65,8 +65,6 @@ def write_stage(
             break
     return done
 
-
-_NAMESPACE = ApiResource("", "v1", "Namespace", "namespaces", namespaced=False)
 
 #: Results are kept at least this often, so that a kill loses the telling of few writes (never the writes themselves).
 _BATCH = 64
@@ -187,7 +185,7 @@ def ensure_namespace(cluster: ClusterPort, name: str) -> None:
     """Make the destination namespace for CreateNamespace=true. It stays nobody's: no label, never pruned."""
     body: Body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     try:
-        cluster.create(_NAMESPACE, body)
+        cluster.create(NAMESPACE, body)
     except Conflict:
         return  # somebody was faster
 

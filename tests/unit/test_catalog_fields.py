@@ -2,7 +2,8 @@
 
 import pytest
 
-from fleetbeat.catalog_fields import did_you_mean, duration, in_words, shown
+from fleetbeat.catalog_fields import duration, in_words, shown
+from fleetbeat.decisions.problems import did_you_mean
 
 
 @pytest.mark.parametrize(
