@@ -24,20 +24,24 @@ from fleetbeat.catalog_kinds import (
     name_of,
     parse_application,
     parse_cluster,
+    parse_project,
 )
 from fleetbeat.decisions import goyaml, references
 from fleetbeat.decisions.problems import did_you_mean
+from fleetbeat.decisions.projects import DEFAULT, effective
 from fleetbeat.errors import CatalogError, ConfigurationError
-from fleetbeat.model import Application, Catalog, Cluster
+from fleetbeat.model import Application, Catalog, Cluster, Project
 
-__all__ = ["Loaded", "load", "parse_application", "parse_cluster"]
+__all__ = ["Loaded", "load", "parse_application", "parse_cluster", "parse_entry", "parse_project"]
 
 #: Bytes of one file. 4 MiB is about 6,000 applications; more is a file that strayed into the folder.
 MAX_FILE = 4 * 1024 * 1024
 
-_PARSE: Mapping[str, Callable[[Mapping[str, Any], str], Application | Cluster]] = {
+_Value = Application | Cluster | Project
+_PARSE: Mapping[str, Callable[[Mapping[str, Any], str], _Value]] = {
     "Application": parse_application,
     "Cluster": parse_cluster,
+    "Project": parse_project,
 }
 #: Fields that hold a path, below ``spec``. A relative one is meant from the folder of the file it stands in.
 _PATHS: Mapping[str, tuple[tuple[str, ...], ...]] = {
@@ -54,7 +58,10 @@ _PATHS: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("clientCertificate", "file"),
         ("clientKey", "file"),
     ),
+    "Project": (),
 }
+#: Beside an application's own fields in ``Loaded.documents``: what its project says.
+_PROJECT = "project"
 
 
 @dataclass(frozen=True)
@@ -62,8 +69,9 @@ class Loaded:
     """A valid catalog, and its documents for those who read it on other machines."""
 
     catalog: Catalog
-    #: "Application/shop" | "Cluster/prod" → the document as JSON types, paths absolute. Holds inline credentials in
-    #: clear: seal it before it leaves the process, never print it.
+    #: "Application/shop" | "Cluster/prod" → the document as JSON types, paths absolute; an application's with the rules
+    #: of its project (``parse_entry``). Holds inline credentials in clear: seal it before it leaves the process, never
+    #: print it.
     documents: Mapping[str, dict[str, Any]] = field(repr=False)
     #: sha256 of all documents; equal for equal catalogs on every machine. It covers inline credentials, so where
     #: strangers may read it, it needs a key (HMAC) on top.
@@ -93,7 +101,7 @@ def load(directory: Path) -> Loaded:
             f"catalog {directory}: {error.strerror}. Give the folder that holds the catalog's YAML files"
         ) from error
     problems: list[str] = []
-    parsed: dict[str, Application | Cluster] = {}
+    parsed: dict[str, _Value] = {}
     bodies: dict[str, dict[str, Any]] = {}
     first: dict[str, _Document] = {}
     for document in _read(directory, problems):
@@ -114,11 +122,45 @@ def load(directory: Path) -> Loaded:
         first.setdefault(key, document)
         bodies.setdefault(key, document.body)
     problems += _unknown_clusters(parsed, first)
+    problems += _unknown_projects(parsed, first)
     if problems:
         raise CatalogError(problems)
-    applications = {value.name: value for value in parsed.values() if isinstance(value, Application)}
     clusters = {value.name: value for value in parsed.values() if isinstance(value, Cluster)}
-    return Loaded(Catalog(applications, clusters), bodies, _digest(bodies))
+    projects = {value.name: value for value in parsed.values() if isinstance(value, Project)}
+    applications = {
+        value.name: effective(value, projects[value.project]) if value.project in projects else value
+        for value in parsed.values()
+        if isinstance(value, Application)
+    }
+    documents = {key: body for key, body in bodies.items() if not isinstance(parsed[key], Project)}
+    for name, application in applications.items():
+        if application.project in projects:
+            documents[f"Application/{name}"] |= {_PROJECT: _rules(bodies[f"Project/{application.project}"])}
+    return Loaded(Catalog(applications, clusters, projects), documents, _digest(documents))
+
+
+def parse_entry(document: Mapping[str, Any], where: str) -> Application:
+    """An application as ``Loaded.documents`` holds it, with the rules of its project. Raises CatalogError.
+
+    They travel with it so that a worker reads what is wanted in one piece, and so that an edit of the project changes
+    exactly those applications it is about.
+    """
+    application = parse_application({name: value for name, value in document.items() if name != _PROJECT}, where)
+    project = document.get(_PROJECT)
+    if project is None:
+        return application
+    return effective(application, parse_project(project, f"{where}, its project"))
+
+
+def _rules(project: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a project's document matters to its applications: not what is for people only."""
+    spec = {name: value for name, value in project["spec"].items() if name != "description"}
+    return {
+        "apiVersion": project["apiVersion"],
+        "kind": project["kind"],
+        "metadata": {"name": project["metadata"]["name"]},
+        "spec": spec,
+    }
 
 
 def _read(directory: Path, problems: list[str]) -> Iterator[_Document]:
@@ -188,7 +230,19 @@ def _kind_problem(value: object) -> str:
     return f"kind: {shown(kind)} is not a kind of the catalog ({API_VERSION}).{near or ' Known: ' + ', '.join(KINDS)}"
 
 
-def _unknown_clusters(parsed: Mapping[str, Application | Cluster], first: Mapping[str, _Document]) -> Iterator[str]:
+def _unknown_projects(parsed: Mapping[str, _Value], first: Mapping[str, _Document]) -> Iterator[str]:
+    known = [document.name for document in first.values() if document.kind == "Project"]
+    for key, value in parsed.items():
+        if isinstance(value, Application) and value.project not in (*known, DEFAULT):
+            near = did_you_mean(value.project, [*known, DEFAULT])
+            others = f" Known: {', '.join(sorted(known)[:5])}" if known else " This catalog has no Project at all"
+            yield (
+                f"{first[key].where}, Application {value.name}: spec.project: "
+                f"no Project is called {shown(value.project)}.{near or others}"
+            )
+
+
+def _unknown_clusters(parsed: Mapping[str, _Value], first: Mapping[str, _Document]) -> Iterator[str]:
     # A Cluster with a mistake of its own is still known by name: one mistake, one sentence.
     known = [document.name for document in first.values() if document.kind == "Cluster"]
     for key, value in parsed.items():

@@ -1,4 +1,4 @@
-"""The kinds of the catalog: one document → Application or Cluster. Every field is told of in docs/catalog.md.
+"""The kinds of the catalog: one document → Application, Cluster or Project. Every field is told of in docs/catalog.md.
 
 Used when a directory is loaded, and again by workers on what they read back from Redis.
 """
@@ -14,12 +14,13 @@ from fleetbeat.catalog_fields import Fields, Problems, kind_of, shown
 from fleetbeat.catalog_health import health_rules
 from fleetbeat.decisions import references, semver
 from fleetbeat.decisions.problems import did_you_mean
+from fleetbeat.decisions.projects import DEFAULT
 from fleetbeat.errors import ConfigurationError
-from fleetbeat.model import Application, Cluster, Destination, RegistryAuth, Retry, Source, SyncPolicy
+from fleetbeat.model import Application, Cluster, Destination, Project, RegistryAuth, Retry, Source, SyncPolicy
 
 API_VERSION = "fleetbeat.dev/v1alpha1"
-KINDS = ("Application", "Cluster")
-KINDS_LATER = ("Project", "Fleet")
+KINDS = ("Application", "Cluster", "Project")
+KINDS_LATER = ("Fleet",)
 
 SECOND, MINUTE, HOUR = 1.0, 60.0, 3600.0
 
@@ -35,6 +36,16 @@ _SERVER = re.compile(r"https://(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(?::[0-9]{1,5
 
 _LATER_APPLICATION = ("dependsOn", "deletionPolicy", "suspend", "syncWindows")
 _LATER_SYNC = ("windows",)
+_LATER_PROJECT = ("syncWindows",)
+#: What restricts in Argo CD. Passing over such a field would grant what it was meant to forbid.
+_ARGO_CD_PROJECT = dict.fromkeys(
+    (
+        *("sourceRepos", "destinations", "sourceNamespaces", "destinationServiceAccounts", "roles", "signatureKeys"),
+        *("clusterResourceWhitelist", "clusterResourceBlacklist"),
+        *("namespaceResourceWhitelist", "namespaceResourceBlacklist"),
+    ),
+    "a right of the workers' account in the cluster: a Project restricts nothing. Remove the line",
+)
 _ARGO_CD_SPEC = {
     "health": "spec.healthCheckExprs",
     "healthChecks": "spec.healthCheckExprs; every object is waited for anyway",
@@ -78,16 +89,13 @@ def parse_application(document: Mapping[str, Any], where: str) -> Application:
     """One ``kind: Application`` document.
 
     ``where`` begins every sentence, e.g. ``apps/shop.yaml, document 2 (line 14)``. Raises CatalogError with every
-    problem. Whether the destination's cluster exists is not known here.
+    problem. Whether its cluster and project exist is not known here, and the project's rules are not in it.
     """
     problems, top = _open(document, where, "Application")
     name, labels, annotations = _metadata(top)
     spec = top.section("spec", required="it says what to sync and where to")
     top.close()
-    project = spec.text("project", "default")
-    if project != "default":
-        # A project restricts; ignoring the word would grant what it was meant to forbid.
-        spec.problem("project", "projects are not supported by this version. Remove the line")
+    project = spec.text("project", DEFAULT, accept=_NAME.fullmatch, form="the name of a Project in this catalog")
     source = _source(spec.section("source", required=f"it names the bundle, e.g. {{oci: {_REPOSITORY_EXAMPLE}}}"))
     destination = _destination(spec.section("destination", required="it names the cluster, e.g. {cluster: prod}"))
     sync = _sync(spec.section("sync"))
@@ -123,6 +131,24 @@ def parse_cluster(document: Mapping[str, Any], where: str) -> Cluster:
     spec.close()
     problems.check()
     return cluster
+
+
+def parse_project(document: Mapping[str, Any], where: str) -> Project:
+    """One ``kind: Project`` document; ``where`` as in ``parse_application``. Raises CatalogError with every problem."""
+    problems, top = _open(document, where, "Project")
+    name, _labels, _annotations = _metadata(top)
+    spec = top.section("spec", required="it holds the rules that the project's applications share")
+    top.close()
+    project = Project(
+        name=name,
+        description=spec.text("description", lines=True),
+        health_rules=health_rules(spec),
+        ignore_differences=ignore_rules(spec),
+        conflicts=conflict_rules(spec),
+    )
+    spec.close(later=_LATER_PROJECT, elsewhere=_ARGO_CD_PROJECT)
+    problems.check()
+    return project
 
 
 def _open(document: Mapping[str, Any], where: str, kind: str) -> tuple[Problems, Fields]:

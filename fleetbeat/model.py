@@ -261,6 +261,17 @@ class Application:
 
 
 @dataclass(frozen=True)
+class Project:
+    """Rules that several applications share. Each application's own come first (decisions/projects.py)."""
+
+    name: str
+    description: str = ""
+    health_rules: tuple[HealthRule, ...] = ()  #: at most one for a kind
+    ignore_differences: tuple[IgnoreRule, ...] = ()
+    conflicts: tuple[ConflictRule, ...] = ()
+
+
+@dataclass(frozen=True)
 class Cluster:
     """How to reach a cluster: ``server`` with credentials, or ``in_cluster``, or a kubeconfig ``context``."""
 
@@ -280,10 +291,12 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Catalog:
-    """Everything that is wanted, validated as a whole: every application's cluster exists."""
+    """Everything that is wanted, validated as a whole: every application's cluster and project exist."""
 
+    #: with the rules of their projects
     applications: Mapping[str, Application] = field(default_factory=dict)
     clusters: Mapping[str, Cluster] = field(default_factory=dict)
+    projects: Mapping[str, Project] = field(default_factory=dict)
 
 
 # ── bundles ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 import orjson
 
 from fleetbeat import keys
-from fleetbeat.catalog import parse_application, parse_cluster
+from fleetbeat.catalog import parse_cluster, parse_entry
 from fleetbeat.clients.store import Store, errors
 from fleetbeat.errors import ConfigurationError, NotYet
 from fleetbeat.model import Application, Cluster
@@ -109,7 +109,7 @@ class Catalogs:
         )
 
     def application(self, name: str) -> tuple[Application, Cluster, str] | None:
-        """The application, its cluster, and a keyed digest of both that changes when either does.
+        """The application with the rules of its project, its cluster, and a keyed digest that changes when any does.
 
         None when the catalog has no such application. Raises NotYet while Redis holds no whole catalog (after a flush,
         until beat has published again): nobody may take that for a removal. One round trip once the application's
@@ -124,13 +124,13 @@ class Catalogs:
             if not self.status().digest:
                 raise NotYet("Redis holds no catalog at the moment; beat publishes it again within seconds.")
             return None
-        application = self._entry(entry, sealed[0], parse_application)
+        application = self._entry(entry, sealed[0], parse_entry)
         cluster_entry = _CLUSTER + application[2].destination.cluster
         if fields[1:] != [cluster_entry]:
             sealed = self._read([entry, cluster_entry])
             if sealed[0] is None:
                 return self.application(name)  # it left between the two reads
-            application = self._entry(entry, sealed[0], parse_application)
+            application = self._entry(entry, sealed[0], parse_entry)
         if sealed[1] is None:
             raise NotYet(f"Application {name} names {cluster_entry}, which the catalog in Redis does not hold (yet).")
         cluster = self._entry(cluster_entry, sealed[1], parse_cluster)

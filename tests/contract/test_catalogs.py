@@ -11,6 +11,7 @@ from fleetbeat import keys
 from fleetbeat.clients.catalogs import Catalogs
 from fleetbeat.clients.store import Store
 from fleetbeat.errors import ConfigurationError, NotYet, StoreUnavailable
+from fleetbeat.model import ConflictRule
 
 KEY = bytes(range(32))
 
@@ -43,6 +44,18 @@ def cluster(name: str, token: str = "token-marker") -> dict[str, Any]:  # noqa: 
         "kind": "Cluster",
         "metadata": {"name": name},
         "spec": {"server": "https://192.0.2.1:6443", "token": {"inline": token}},
+    }
+
+
+CONFLICT = {"manager": "keda-*", "policy": "yield"}
+
+
+def project(**spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "fleetbeat.dev/v1alpha1",
+        "kind": "Project",
+        "metadata": {"name": "shop"},
+        "spec": spec,
     }
 
 
@@ -110,13 +123,27 @@ def test_a_change_of_application_or_cluster_changes_the_digest(catalogs: Catalog
         {},
         {"Application/shop": application("shop", tag="next")},
         {"Cluster/prod": cluster("prod", token="rotated")},
+        {"Application/shop": application("shop") | {"project": project(conflicts=[])}},
+        {"Application/shop": application("shop") | {"project": project(conflicts=[CONFLICT])}},
     ):
         wanted |= change
         catalogs.publish(wanted, "d")
         found = catalogs.application("shop")
         assert found is not None
         digests.add(found[2])
-    assert len(digests) == 3
+    assert len(digests) == 5
+
+
+def test_an_application_is_read_with_the_rules_of_its_project(catalogs: Catalogs, store: Store) -> None:
+    """In the same round trip as without one."""
+    with_project = {"Application/shop": application("shop") | {"project": project(conflicts=[CONFLICT])}}
+    catalogs.publish(documents("shop") | with_project, "d1")
+    catalogs.application("shop")
+    store.redis.config_resetstat()
+    found = catalogs.application("shop")
+    assert found is not None
+    assert found[0].conflicts == (ConflictRule("yield", "keda-*"),)
+    assert calls(store) == {"hmget": 1, "config|resetstat": 1}
 
 
 def test_an_application_that_moves_to_another_cluster_is_read_with_it(catalogs: Catalogs) -> None:

@@ -69,6 +69,28 @@ def test_an_unchanged_directory_is_not_read_again(watch, catalogs, tmp_path, mon
     beat.look()
 
 
+def test_an_edit_of_a_project_makes_its_applications_due_at_once(watch, catalogs, store, tmp_path) -> None:
+    def rules(manager: str) -> None:
+        head = "apiVersion: fleetbeat.dev/v1alpha1\nkind: Project\nmetadata: {name: team}\n"
+        (tmp_path / "a" / "project.yaml").write_text(
+            head + f"spec: {{conflicts: [{{manager: {manager}, policy: yield}}]}}\n"
+        )
+
+    write(tmp_path / "a", "blog")
+    (tmp_path / "a" / "shop.yaml").write_text(APPLICATION.replace("NAME", "shop") + "  project: team\n")
+    rules("one")
+    beat = watch("a")
+    beat.look()
+    far = {"shop": 9e12, "blog": 9e12}
+    store.redis.zadd(keys.DUE, far)
+    rules("another")
+    beat.look()
+    assert store.redis.zscore(keys.DUE, "shop") < far["shop"]
+    assert store.redis.zscore(keys.DUE, "blog") == far["blog"]
+    found = catalogs.application("shop")
+    assert found[0].conflicts[0].manager == "another"
+
+
 @pytest.mark.parametrize("lost", [None, keys.CATALOG, keys.CATALOG_STATUS, keys.DUE, keys.PERIODS])
 def test_what_redis_lost_is_back_at_the_next_look(watch, catalogs, store, tmp_path, lost) -> None:
     write(tmp_path / "a", "shop", "blog")

@@ -190,6 +190,11 @@ class Fleet:
             document["spec"]["destination"]["namespace"] = namespace
         self._write(f"app-{app}.yaml", document)
 
+    def project(self, name: str, **spec: Any) -> None:
+        """Put a project into the catalog, before the applications that name it."""
+        head = {"apiVersion": "fleetbeat.dev/v1alpha1", "kind": "Project", "metadata": {"name": name}}
+        self._write(f"project-{name}.yaml", {**head, "spec": spec})
+
     def _describe_cluster(self, cluster: Cluster) -> None:
         self._write(
             f"cluster-{cluster.name}.yaml",

@@ -105,7 +105,7 @@ def test_mistakes_of_all_files_are_told_at_once_in_the_order_of_files(tmp_path: 
         a=app("one", more="  suspend: true\n"),
         b="x: [",
         c=cluster(spec="{}"),
-        d=f"{HEAD}kind: Project\nmetadata: {{name: p}}\n",
+        d=f"{HEAD}kind: Fleet\nmetadata: {{name: p}}\n",
         e="- just\n- a list\n",
         f=f"{HEAD}kind: Aplication\n",
         g="metadata: {name: x}\n",
@@ -114,11 +114,11 @@ def test_mistakes_of_all_files_are_told_at_once_in_the_order_of_files(tmp_path: 
     found = problems(tmp_path)
     assert [sentence[0] for sentence in found] == list("abcdefgh")
     assert found[1].startswith("b.yaml, line ")
-    assert found[3] == "d.yaml, document 1 (line 1): kind: Project is not supported by this version"
+    assert found[3] == "d.yaml, document 1 (line 1): kind: Fleet is not supported by this version"
     assert found[4].endswith("must be a mapping with apiVersion, kind, metadata and spec")
     assert found[5].endswith("Did you mean Application?")
-    assert found[6].endswith("kind: missing: one of Application, Cluster")
-    assert found[7].endswith("Known: Application, Cluster")
+    assert found[6].endswith("kind: missing: one of Application, Cluster, Project")
+    assert found[7].endswith("Known: Application, Cluster, Project")
 
 
 def test_a_name_used_twice_names_both_places(tmp_path: Path) -> None:

@@ -239,7 +239,7 @@ CASES: dict[str, tuple[Document, str]] = {
         application() | {"metadata": {"name": "shop", "labels": {"\x1b[2J": 1}}},
         r'metadata.labels."\u001b[2J": must be text, not a number',
     ),
-    "project": (application(project="web"), "spec.project: projects are not supported by this version"),
+    "project": (application(project="Web"), "spec.project: must be the name of a Project in this catalog, not"),
     "text for a flag": (sync(prune="yes please"), "spec.sync.prune: must be true or false, not text"),
     "list for a section": (application(sync=[]), "spec.sync: must be a mapping of fields, not a list"),
     "null for a scalar": (sync(interval=None), "spec.sync.interval: is empty. Give a value or remove the line"),
