@@ -25,13 +25,14 @@ import workload
 
 from fleetbeat import keys
 from fleetbeat.cli.parts import Parts
-from fleetbeat.clients.broker import make_app
+from fleetbeat.clients.broker import make_app, publish_reconcile
 from fleetbeat.clients.runs import Runs
 from fleetbeat.clients.store import Store
 from fleetbeat.local.cluster import Cluster
 from fleetbeat.local.redis import RedisServer
 from fleetbeat.local.registry import Registry
 from fleetbeat.settings import load
+from fleetbeat.wire import WORK_QUEUE
 
 CONTROLLERS = [
     f"{name}-controller" for name in ("namespace", "serviceaccount", "deployment", "replicaset", "garbage-collector")
@@ -69,6 +70,7 @@ class Rig:
         self.store = Store.open(self.settings)
         self.runs = Runs(self.store, self.settings)
         self.celery = make_app(self.settings, "fleetbeat.bench")
+        self.looks = 0  #: commands of this driver while it waited
 
     def __enter__(self) -> Rig:
         try:
@@ -111,10 +113,37 @@ class Rig:
         documents = {app: workload.application(app, self.registry, "bench", self._interval) for app in self.apps}
         target = workload.target(self.cluster)
         began = time.monotonic()
-        _write(self.catalog / "cluster.yaml", target)
+        self.write("cluster", target)
         for app, document in documents.items():
-            _write(self.catalog / f"{app}.yaml", document)
+            self.write(app, document)
         return began
+
+    def write(self, name: str, document: str) -> None:
+        """One file of the catalog; beat never reads half of it."""
+        temporary = self.catalog / f"{name}.tmp"
+        temporary.write_text(document)
+        temporary.rename(self.catalog / f"{name}.yaml")
+
+    def request(self, app: str) -> str:
+        """Ask for a sync as `fleetbeat sync` does; returns the request's id, which the state names once it is done."""
+        request = secrets.token_hex(6)
+        if self.runs.request(app, request, by="bench", reason="bench") is None:
+            raise SystemExit(f"{app} is not in the catalog")
+        publish_reconcile(self.celery, [app], WORK_QUEUE)
+        return request
+
+    def wait_state(self, app: str, timeout: float = 60.0, **wanted: str) -> dict[str, str]:
+        """The application's state once it has these values. Each look is one command to Redis, and counted."""
+        end, client = time.monotonic() + timeout, self.store.redis
+        while True:
+            answer: Any = client.hgetall(keys.state(app))
+            self.looks += 1
+            state = {name.decode(): value.decode() for name, value in answer.items()}
+            if wanted.items() <= state.items():
+                return state
+            if time.monotonic() > end:
+                raise SystemExit(f"{app} is not {wanted} after {timeout:.0f} s: {state}")
+            time.sleep(0.005)
 
     def state(self, app: str) -> dict[str, str]:
         """The "sync", "health", "finished" (ms since epoch) and "phase" of one application."""
@@ -153,12 +182,6 @@ class Rig:
                 resource += " (parent)"
             found[event.get("userAgent", "").split("/")[0], f"{event['verb']} {resource}{dry}"] += 1
         return found
-
-
-def _write(path: Path, text: str) -> None:
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(text)
-    temporary.rename(path)
 
 
 class Observer:

@@ -1,4 +1,4 @@
-"""The applications of W1: five objects each, in a namespace of its own that is there beforehand."""
+"""The applications of W1 and W3: five objects each, in a namespace of its own that is there beforehand."""
 
 from __future__ import annotations
 
