@@ -101,7 +101,13 @@ class Comparer:
                 batches[_FIRST.get(manifest.id.group_kind, 2)].append((index, manifest))
         found: dict[ObjectId, Verdict] = {}
         for batch in batches.values():
-            for (_, manifest), verdict in zip(batch, pool.map(self._judge, batch), strict=True):
+            asked = []
+            for numbered in batch:
+                if untouched := self._untouched(numbered[1]):
+                    found[numbered[1].id] = untouched
+                else:
+                    asked.append(numbered)
+            for (_, manifest), verdict in zip(asked, pool.map(self._judge, asked), strict=True):
                 found[manifest.id] = verdict
                 if verdict.absent and manifest.id.kind == "Namespace":
                     self._absent_namespaces.add(manifest.id.name)
@@ -111,6 +117,17 @@ class Comparer:
                     kinds = bundle_kinds([RawManifest(manifest.body, manifest.origin)])
                     self._absent_kinds |= {(kind.group, kind.kind) for kind in kinds}
         return Comparison({m.id: found[m.id] for m in manifests if m.id in found})
+
+    def _untouched(self, manifest: Manifest) -> Verdict | None:
+        """The verdict on what needs no request. Not a thread's work: handing it over costs more than doing it."""
+        key = manifest.id
+        meta, known = self._live.get(key), self._known.get(key)
+        if meta is None or known is None or known.hash != self._weigher.hash(manifest):
+            return None
+        if moved(known.fingerprint, fingerprint(meta, key.group_kind)) not in ("same", "status"):
+            return None
+        # The old fingerprint stays where only the status moved: the next look then asks for the health.
+        return Verdict(result=ObjectResult(key, "unchanged", wave=wave_of(manifest)), known=known)
 
     def _judge(self, numbered: tuple[int, Manifest]) -> Verdict:
         """Errors that concern this object alone become its failed result, so that all of them are told at once."""
@@ -125,14 +142,6 @@ class Comparer:
         rendered = self._weigher.hash(manifest)
         meta, known = self._live.get(key), self._known.get(key)
         same_manifest = known is not None and known.hash in (rendered, rendered + _LEFT)
-        if (
-            meta is not None
-            and known is not None
-            and known.hash == rendered
-            and moved(known.fingerprint, fingerprint(meta, key.group_kind)) in ("same", "status")
-        ):
-            # The old fingerprint stays where only the status moved: the next look then asks for the health.
-            return Verdict(result=ObjectResult(key, "unchanged", wave=wave), known=known)
         treated = self._weigher.treatment(manifest, meta)
         if treated.mode == "leave":
             return self._left_alone(manifest, meta, rendered, treated.why)
