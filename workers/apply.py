@@ -8,7 +8,7 @@ only look, until all is well or the wave's time is over.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import orjson
 
@@ -19,7 +19,7 @@ from fleetbeat.decisions.manifests import RawManifest, bundle_kinds
 from fleetbeat.engine.judging import Judge
 from fleetbeat.engine.kinds import api_set_for
 from fleetbeat.engine.plan import Plan, StagePlan, manifests_from_json
-from fleetbeat.engine.remove import remove_tier
+from fleetbeat.engine.remove import remove_tier, still_there
 from fleetbeat.engine.settle import judge, read
 from fleetbeat.engine.weigh import Weigher
 from fleetbeat.engine.write import Done, ensure_namespace, group_tiers, write_stage
@@ -108,23 +108,25 @@ class _Stage:
         pending = {one.result.id for one in done if one.health is None or one.health.status not in SETTLED}
         pending |= set(self.stage.unsettled)
         if self.stage.part == "prune":
-            pending = {one.result.id for one in done if one.result.outcome == "pruned" and one.result.audit_id}
+            # Of what an execution before this one has deleted nobody knows any more whether it was gone at once.
+            pending = {one.result.id for one in done if one.result.audit_id and not one.gone}
         written: dict[str, str | int | float] = {"written": self.number}
         if not pending:
             return self._next(written)
         # A bad status in the answer to a write is from before that write: only the first look judges.
-        return self._wait(self._waiting_for(pending), {**written, "pending": _keys(pending)}, 0)
+        waits_for = "go" if self.stage.part == "prune" else "become healthy"
+        message = f"{memory.joined(sorted(pending))} to {waits_for}"
+        return self._wait(message, {**written, "pending": _keys(pending)}, 0)
 
     def look(self, pending: set[ObjectId]) -> Outcome:
         """Has what was written become healthy, or what was deleted gone?"""
         live = read(self.where.cluster, self.apis, self.where.applyset, pending)
         looks = int(self.work.record.get("looks") or 0) + 1
         if self.stage.part == "prune":
-            there = {key for key, body in live.items() if body is not None}
+            there = still_there({removal.id: removal for removal in self.plan.removals}, live)
             if not there:
                 return self._next({})
-            message = f"{memory.joined(sorted(there))} to be gone (finalizers run)"
-            return self._wait(message, {"pending": _keys(there)}, looks)
+            return self._wait(_going(there), {"pending": _keys(there)}, looks)
         judged = judge(live, self.judge)
         tally.settle(self.work.parts, self.work.turn.run, judged, self.plan.known)
         bad = {key: state for key, (state, _) in judged.items() if state.status in ("Degraded", "Missing")}
@@ -212,9 +214,6 @@ class _Stage:
         kept |= {"owned": self.owned, "home": self.home}
         return Wait(self.work.turn.step, pause, f"{self.stage.title}: {message}", {**kept, **fields})
 
-    def _waiting_for(self, pending: set[ObjectId]) -> str:
-        return f"{memory.joined(sorted(pending))} to become healthy"
-
     def _unhealthy(self, bad: dict[ObjectId, Health]) -> Next:
         return failed(Unhealthy(f"{self.stage.title}: {_told(bad)}. {_WHAT_TO_DO}"))
 
@@ -256,12 +255,16 @@ def _pending(record: dict[str, str]) -> set[ObjectId]:
     return {ObjectId.from_key(key) for key in orjson.loads(record.get("pending") or "[]")}
 
 
-def _keys(ids: set[ObjectId] | dict[ObjectId, Health]) -> str:
+def _keys(ids: Iterable[ObjectId]) -> str:
     return orjson.dumps(sorted(key.key for key in ids)).decode()
 
 
 def _told(states: dict[ObjectId, Health]) -> str:
     return memory.joined([f"{key} is {s.status}: {s.message}" for key, s in sorted(states.items())], most=3)
+
+
+def _going(there: Mapping[ObjectId, str]) -> str:
+    return memory.joined([f"{key} {why}" for key, why in sorted(there.items())], most=3)
 
 
 def _cure(done: Sequence[Done]) -> str:

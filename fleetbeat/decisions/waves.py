@@ -1,4 +1,4 @@
-"""In which order objects are written and deleted.
+"""In which order objects are written; ``leaving.py`` has the way back.
 
 Order = phase, wave, then what the wave cannot do without (prerequisites), then what objects depend on, then tiers of
 kinds, then kind, then name.
@@ -22,11 +22,11 @@ from fleetbeat.decisions import depends
 from fleetbeat.decisions.hooks import PHASES, SyncPhase
 from fleetbeat.decisions.order import SYNC_WAVE, Order, live_wave, order_of, wave_of
 from fleetbeat.decisions.problems import Problem
-from fleetbeat.decisions.tiers import PREREQUISITES, rank_of, tier_of, tiers
+from fleetbeat.decisions.tiers import PREREQUISITES, tiers
 from fleetbeat.errors import ManifestError
 from fleetbeat.model import Manifest, ObjectId
 
-__all__ = ["SYNC_WAVE", "Arranged", "Part", "Stage", "arrange", "live_wave", "plan", "prune_order", "render", "wave_of"]
+__all__ = ["SYNC_WAVE", "Arranged", "Part", "Stage", "arrange", "live_wave", "plan", "render", "wave_of"]
 
 Part = Literal["prerequisites", "objects"]
 _PARTS: tuple[Part, ...] = ("prerequisites", "objects")
@@ -108,30 +108,6 @@ def arrange(manifests: Sequence[Manifest], *, complete: bool = True) -> Arranged
         ),
         tuple(sorted(problems)),
     )
-
-
-def prune_order(objects: Iterable[tuple[ObjectId, int]]) -> tuple[tuple[ObjectId, ...], ...]:
-    """Tiers of deletion for objects and the waves their live copies name: the way back through ``plan``.
-
-    A Namespace and a CustomResourceDefinition come after everything that lives by them, whatever the waves say. Which
-    kind a definition defines cannot be read off its name, so it waits for every object of its group.
-    """
-    waves = dict(objects)
-    contents: dict[tuple[str, ...], int] = {}
-    for obj, wave in waves.items():
-        if obj.group_kind not in PREREQUISITES:
-            for need in (("Namespace", obj.namespace), ("group", obj.group)):
-                contents[need] = min(wave, contents.get(need, wave))
-    steps: dict[tuple[int, int], list[ObjectId]] = defaultdict(list)
-    for obj, wave in waves.items():
-        if obj.group_kind == "Namespace":
-            steps[-min(wave, contents.get(("Namespace", obj.name), wave)), 2].append(obj)
-        elif obj.group_kind in PREREQUISITES:
-            group = obj.name.partition(".")[2]
-            steps[-min(wave, contents.get(("group", group), wave)), 1].append(obj)
-        else:
-            steps[-wave, -tier_of(obj)].append(obj)
-    return tuple(tuple(sorted(steps[step], key=rank_of, reverse=True)) for step in sorted(steps))
 
 
 def render(stages: Iterable[Stage]) -> str:

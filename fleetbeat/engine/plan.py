@@ -56,7 +56,7 @@ class StagePlan:
     @property
     def title(self) -> str:
         return (
-            "prune"
+            f"prune of wave {self.wave}"
             if self.part == "prune"
             else f"wave {self.wave}" + (" prerequisites" if self.part == "prerequisites" else "")
         )

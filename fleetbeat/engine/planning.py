@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from fleetbeat.decisions.changes import fingerprint
-from fleetbeat.decisions.inventory import ObjectMeta, PruneDecision, group_kinds, to_prune
-from fleetbeat.decisions.options import COMPARE_OPTIONS
-from fleetbeat.decisions.treatment import ignores_extraneous
-from fleetbeat.decisions.waves import Stage, live_wave, prune_order
+from fleetbeat.decisions.inventory import group_kinds
+from fleetbeat.decisions.waves import Stage
 from fleetbeat.decisions.waves import plan as waves
 from fleetbeat.engine.compare import Comparer, Comparison
 from fleetbeat.engine.judging import Judge
 from fleetbeat.engine.observe import observe
 from fleetbeat.engine.parallel import Requests
-from fleetbeat.engine.plan import Known, Plan, Removal, StagePlan
+from fleetbeat.engine.plan import Known, Plan, StagePlan
+from fleetbeat.engine.pruning import plan_pruning
 from fleetbeat.engine.weigh import Weigher
-from fleetbeat.model import NAMESPACE, ApiSet, Application, Body, Manifest, ObjectId, ObjectResult
-from fleetbeat.ports import ClusterPort, Seen
+from fleetbeat.model import NAMESPACE, ApiSet, Application, Manifest, ObjectId, ObjectResult
+from fleetbeat.ports import ClusterPort
 
 
 def make_plan(
@@ -68,38 +67,26 @@ def make_plan(
     uids |= {v.live["metadata"]["uid"] for v in comparison.verdicts.values() if v.live is not None}
     never = ObjectId("", "Namespace", "", home)
     prunable = {key: body for key, body in live.items() if key not in left_out and key != never}
-    pruning = _pruning(application, apis, prunable, wanted, uids, applyset)
-    kept = tuple(
-        # An object that says so does not make the application OutOfSync by staying.
-        ObjectResult(key, "unchanged", f"kept: {why}; {COMPARE_OPTIONS}: IgnoreExtraneous")
-        if ignores_extraneous(live[key])
-        else ObjectResult(key, "kept", why)
-        for key, why in pruning.kept
-    )
+    pruning = plan_pruning(application, apis, prunable, wanted, applyset=applyset, wanted_uids=uids)
+    kept = pruning.kept
     if never in live and never not in wanted:
         kept += (ObjectResult(never, "kept", "holds the record of what each application owns in this cluster"),)
-    stages = _stages(order, comparison, known)
-    removals = {
-        meta.id: Removal(meta.id, Seen(meta.uid, meta.resource_version), live_wave(meta.annotations))
-        for meta in pruning.prune
-    }
-    if removals:
-        tiers = prune_order((removal.id, removal.wave) for removal in removals.values())
-        stages.append(StagePlan(0, "prune", tiers))
-    # Everything that carries our label is remembered, kept and ignored objects too: what is known is not drift.
+    stages = [*_stages(order, comparison, known), *pruning.stages]
+    # Everything that carries our label is remembered, kept and ignored objects too, and what is to go as long as it has
+    # not gone: what is known is not drift.
     rest = {
         key: Known("", fingerprint(body, key.group_kind), "Healthy")
         for key, body in live.items()
-        if key not in comparison.verdicts and key not in removals
+        if key not in comparison.verdicts
     }
     plan = Plan(
         changes=comparison.changes,
-        removals=tuple(removals.values()),
+        removals=pruning.removals,
         stages=tuple(stages),
         settled=settled + kept,
         known={**rest, **comparison.known},
         create_namespace=missing,
-        refusal=pruning.refusal or "",
+        refusal=pruning.refusal,
     )
     return plan, comparison
 
@@ -112,29 +99,6 @@ def _missing_namespace(cluster: ClusterPort, application: Application, wanted: C
     if ObjectId("", "Namespace", "", name) in wanted:
         return ""
     return "" if cluster.get(NAMESPACE, "", name) is not None else name
-
-
-def _pruning(
-    application: Application,
-    apis: ApiSet,
-    live: Mapping[ObjectId, Body],
-    wanted: Sequence[ObjectId],
-    uids: Collection[str],
-    applyset: str,
-) -> PruneDecision:
-    metas = [ObjectMeta.of(key.group, key.kind, body) for key, body in live.items()]
-    decision = to_prune(
-        metas,
-        frozenset(wanted),
-        applyset=applyset,
-        allow_empty=application.sync.allow_empty,
-        complete=apis.complete,
-        wanted_uids=uids,
-    )
-    if application.sync.prune:
-        return decision
-    off = tuple((meta.id, "spec.sync.prune is false") for meta in decision.prune)
-    return PruneDecision(kept=decision.kept + off, ignored=decision.ignored, refusal=decision.refusal)
 
 
 def _stages(order: Sequence[Stage], comparison: Comparison, known: Mapping[ObjectId, Known]) -> list[StagePlan]:

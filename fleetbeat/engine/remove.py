@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from fleetbeat.decisions.inventory import ObjectMeta, keep_reason
+from fleetbeat.decisions.inventory import ObjectMeta
 from fleetbeat.decisions.ownership import Ours, owner_of
+from fleetbeat.decisions.pruning import going_reason, keep_reason
 from fleetbeat.engine.parallel import Requests
 from fleetbeat.engine.plan import Removal
 from fleetbeat.engine.write import TRIES, Done
 from fleetbeat.errors import Conflict, NotYet, Refused, Rejected, Unauthorized
-from fleetbeat.model import ApiSet, ObjectResult
+from fleetbeat.model import ApiSet, Body, ObjectId, ObjectResult, Outcome
 from fleetbeat.ports import ClusterPort, Seen
 
 
@@ -23,14 +24,14 @@ def remove_tier(
     *,
     record: Callable[[Sequence[Done]], None],
 ) -> list[Done]:
-    """Ask for the deletion of each; whether they have gone is ``settle``'s question.
+    """Ask for the deletion of each. Whether those have gone that are not ``gone`` yet is a later look's question.
 
     Calls ``record`` and raises as ``write_stage`` does.
     """
 
     def remove(removal: Removal) -> Done:
         try:
-            return Done(_remove(cluster, apis, applyset, removal))
+            return _remove(cluster, apis, applyset, removal)
         except (Rejected, Refused, Unauthorized, NotYet) as error:
             return Done(ObjectResult(removal.id, "failed", str(error), removal.wave))
 
@@ -41,11 +42,23 @@ def remove_tier(
     return done
 
 
-def _remove(cluster: ClusterPort, apis: ApiSet, applyset: str, removal: Removal) -> ObjectResult:
+def still_there(removals: Mapping[ObjectId, Removal], live: Mapping[ObjectId, Body | None]) -> dict[ObjectId, str]:
+    """Those of the removed objects that have not gone, with what holds each, in words.
+
+    An object of the same name and another uid is somebody's new one: ours has gone.
+    """
+    return {
+        key: going_reason(ObjectMeta.of(key.group, key.kind, body))
+        for key, body in live.items()
+        if body is not None and body["metadata"]["uid"] == removals[key].seen.uid
+    }
+
+
+def _remove(cluster: ClusterPort, apis: ApiSet, applyset: str, removal: Removal) -> Done:
     key, seen = removal.id, removal.seen
     resource = apis.find(key.group, key.kind)
     if resource is None:
-        return ObjectResult(key, "pruned", "its kind is not served any more", removal.wave)
+        return _done(removal, "pruned", "its kind is not served any more")
     for _ in range(TRIES):
         try:
             written = cluster.delete(resource, key.namespace, key.name, seen=seen)
@@ -53,14 +66,20 @@ def _remove(cluster: ClusterPort, apis: ApiSet, applyset: str, removal: Removal)
             # Somebody wrote to it since: it may have been given away, protected, or made anew.
             live = cluster.get(resource, key.namespace, key.name)
             if live is None:
-                return ObjectResult(key, "pruned", "was gone already", removal.wave)
+                return _done(removal, "pruned", "was gone already")
             if not isinstance(owner_of(live, applyset), Ours):
-                return ObjectResult(key, "kept", "does not carry this application's label any more", removal.wave)
+                return _done(removal, "kept", "does not carry this application's label any more")
             if why := keep_reason(ObjectMeta.of(key.group, key.kind, live)):
-                return ObjectResult(key, "kept", why, removal.wave)
+                return _done(removal, "kept", why)
             seen = Seen(live["metadata"]["uid"], live["metadata"]["resourceVersion"])
             continue
         if written is None:
-            return ObjectResult(key, "pruned", "was gone already", removal.wave)
-        return ObjectResult(key, "pruned", "not in the bundle any more", removal.wave, audit_id=written.audit_id)
+            return _done(removal, "pruned", "was gone already")
+        # A Status instead of the object: it has gone with this answer, nothing is to be waited for.
+        gone = written.body.get("kind") == "Status"
+        return _done(removal, "pruned", "not in the bundle any more", audit_id=written.audit_id, gone=gone)
     raise Refused(f"{key} was changed by somebody else at each of {TRIES} tries to delete it")
+
+
+def _done(removal: Removal, outcome: Outcome, reason: str, *, audit_id: str = "", gone: bool = True) -> Done:
+    return Done(ObjectResult(removal.id, outcome, reason, removal.wave, audit_id=audit_id), gone=gone)

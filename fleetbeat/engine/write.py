@@ -32,6 +32,7 @@ class Done:
     known: Known | None = None  #: None when it failed or has to wait
     health: Health | None = None
     not_yet: str = ""  #: why it could not be tried yet (a kind not served yet, a namespace going away)
+    gone: bool = False  #: deleted, and the API server said that nothing holds it
 
 
 def write_stage(

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetbeat.decisions.inventory import ObjectMeta, keep_reason
+from fleetbeat.decisions.inventory import ObjectMeta
 from fleetbeat.decisions.option_keys import KNOWN, is_stranger, misspelt
 from fleetbeat.decisions.options import COMPARE_OPTIONS, SYNC_OPTIONS, Options, read
+from fleetbeat.decisions.pruning import keep_reason
 from fleetbeat.model import Manifest, ObjectId, Origin
 
 ARGO, FLUX = "argocd.argoproj.io/", "kustomize.toolkit.fluxcd.io/"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetbeat.decisions.waves import SYNC_WAVE, live_wave, plan, prune_order, render, wave_of
+from fleetbeat.decisions.waves import SYNC_WAVE, live_wave, plan, render, wave_of
 from fleetbeat.errors import ManifestError
 from fleetbeat.model import Manifest, ObjectId, Origin
 
@@ -135,32 +135,6 @@ def test_every_unreadable_wave_is_reported_at_once():
     assert len(error.value.problems) == 2
 
 
-# ── deleting ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_deletion_goes_the_way_back():
-    """Field case d9: custom resources before their definition; a Namespace after all it holds, whatever its wave."""
-    objects = [
-        ("Namespace shop", 5),
-        ("CustomResourceDefinition.apiextensions.k8s.io carts.shop.example.com", 9),
-        ("Cart.shop.example.com shop/main", 0),
-        ("ConfigMap shop/web", 0),
-        ("Deployment.apps shop/web", 0),
-        ("Service shop/web", 0),
-        ("ValidatingWebhookConfiguration.admissionregistration.k8s.io guard", 0),
-        ("Job.batch shop/late", 5),
-    ]
-    tiers = prune_order((manifest(text).id, wave) for text, wave in objects)
-    assert [[str(item) for item in tier] for tier in tiers] == [
-        ["Job shop/late"],
-        ["ValidatingWebhookConfiguration guard"],
-        ["Cart.shop.example.com shop/main", "Deployment shop/web", "Service shop/web"],
-        ["ConfigMap shop/web"],
-        ["CustomResourceDefinition carts.shop.example.com"],
-        ["Namespace shop"],
-    ]
-
-
 # ── properties ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 KINDS = [
@@ -216,22 +190,3 @@ def test_the_plan_respects_waves_and_needs(manifests: list[Manifest]):
         crd = ObjectId("apiextensions.k8s.io", "CustomResourceDefinition", "", "carts.shop.example.com")
         if m.id.kind == "Cart" and crd in at:
             assert at[crd][0] < at[m.id][0]
-
-
-@given(bundles())
-def test_deletion_holds_everything_once_and_containers_last(manifests: list[Manifest]):
-    tiers = prune_order((m.id, wave_of(m)) for m in manifests)
-    at = {item: n for n, tier in enumerate(tiers) for item in tier}
-    assert sorted(item for tier in tiers for item in tier) == sorted(m.id for m in manifests)
-    waves = {m.id: wave_of(m) for m in manifests}
-    for item, place in at.items():
-        if item.kind == "Namespace":
-            assert all(at[o] < place for o in at if o.namespace == item.name)
-        elif item.kind == "CustomResourceDefinition":
-            assert all(at[o] < place for o in at if o.kind == "Cart")
-        else:
-            assert all(
-                at[o] <= place
-                for o in at
-                if waves[o] > waves[item] and o.kind not in ("Namespace", "CustomResourceDefinition")
-            )

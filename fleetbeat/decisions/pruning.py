@@ -1,0 +1,110 @@
+"""What of an application may be deleted: ours beyond doubt, not wanted any more, and not asking to stay."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from fleetbeat.decisions.inventory import PART_OF, ObjectMeta
+from fleetbeat.model import ObjectId
+
+
+@dataclass(frozen=True)
+class PruneDecision:
+    prune: tuple[ObjectMeta, ...] = ()  #: delete, each with its uid and resourceVersion as preconditions
+    kept: tuple[tuple[ObjectId, str], ...] = ()  #: ours and not wanted any more, but it asks to stay: id, reason
+    going: tuple[ObjectMeta, ...] = ()  #: ours, not wanted any more, and being deleted already: left to go
+    ignored: tuple[tuple[ObjectId, str], ...] = ()  #: has the label and is none of our business: id, reason
+    refusal: str | None = None  #: why nothing at all is pruned, a sentence
+
+
+def to_prune(
+    labelled: Iterable[ObjectMeta],
+    wanted: Collection[ObjectId],
+    *,
+    applyset: str,
+    allow_empty: bool,
+    complete: bool,
+    wanted_uids: Collection[str] = frozenset(),
+    incomplete_because: str = "the cluster could not be asked about every kind",
+) -> PruneDecision:
+    """What of the application is in the cluster, no longer in the bundle, and may be deleted.
+
+    Args:
+        labelled: every object found by the membership label.
+        wanted: the objects of the bundle, without hooks and without a Namespace added by an option: an application
+            that has only those is an empty one (field case d4).
+        applyset: the application's own id; objects with another one are left out without a word.
+        allow_empty: the catalog allows an application without objects.
+        complete: render, discovery and every list succeeded as a whole; else an object may merely be out of sight.
+        wanted_uids: uids of the live copies of ``wanted``. An object stored once may be served in two API groups and
+            then appears under two identities (field case d1).
+        incomplete_because: continues the refusal when not ``complete``.
+    """
+    candidates: list[ObjectMeta] = []
+    kept: list[tuple[ObjectId, str]] = []
+    going: list[ObjectMeta] = []
+    ignored: list[tuple[ObjectId, str]] = []
+    for meta in sorted(labelled, key=lambda m: m.id):
+        if meta.labels.get(PART_OF) != applyset or meta.id in wanted:
+            continue
+        if why := _none_of_ours(meta, wanted_uids):
+            ignored.append((meta.id, why))
+        elif meta.deleting:
+            going.append(meta)
+        elif why := keep_reason(meta):
+            kept.append((meta.id, why))
+        else:
+            candidates.append(meta)
+    refusal = None
+    if candidates and not complete:
+        refusal = f"Nothing is pruned: {incomplete_because}."
+    elif candidates and not wanted and not allow_empty:
+        refusal = (
+            f"Nothing is pruned: the bundle has no objects, so pruning would delete all {len(candidates)} of the "
+            "application. If that is meant, set spec.sync.allowEmpty: true."
+        )
+    return PruneDecision(() if refusal else tuple(candidates), tuple(kept), tuple(going), tuple(ignored), refusal)
+
+
+def _none_of_ours(meta: ObjectMeta, wanted_uids: Collection[str]) -> str:
+    if meta.uid and meta.uid in wanted_uids:
+        return "is a wanted object under another API group"
+    if not meta.written:
+        # Operators copy labels of an object to what they make for it. Only the API server's own record tells the
+        # copy from the original (field case d8).
+        return "has a copy of the label: Fleetbeat did not apply it" + (
+            f", {meta.controller} controls it" if meta.controller else ""
+        )
+    return ""
+
+
+def going_reason(meta: ObjectMeta) -> str:
+    """``is being deleted since 2026-01-01T00:00:00Z; finalizer x.example.com/y holds it``."""
+    word = "finalizer" if len(meta.finalizers) == 1 else "finalizers"
+    held = f"; {word} {', '.join(meta.finalizers)} {'holds' if word == 'finalizer' else 'hold'} it"
+    return f"is being deleted since {meta.deleting}{held if meta.finalizers else ''}"
+
+
+def keep_reason(meta: ObjectMeta) -> str:
+    """The mark by which an object asks not to be pruned, as ``key: value``; "" without one.
+
+    Argo CD's options compare exactly; Flux's key may be label or annotation, in any case; Helm's ignores case and
+    blanks around the value. ``Prune=confirm`` keeps too, as long as there is no way to confirm.
+    """
+    labels, annotations = meta.labels, meta.annotations
+    for option in str(annotations.get("argocd.argoproj.io/sync-options", "")).split(","):
+        if option.strip() in ("Prune=false", "Prune=confirm"):
+            return f"argocd.argoproj.io/sync-options: {option.strip()}"
+    flux = "kustomize.toolkit.fluxcd.io/prune"
+    if "disabled" in (str(labels.get(flux, "")).lower(), str(annotations.get(flux, "")).lower()):
+        return f"{flux}: disabled"
+    if str(annotations.get("helm.sh/resource-policy", "")).strip().lower() == "keep":
+        return "helm.sh/resource-policy: keep"
+    for key, value in (
+        ("client.lifecycle.config.k8s.io/deletion", "detach"),
+        ("cli-utils.sigs.k8s.io/on-remove", "keep"),
+    ):
+        if annotations.get(key) == value:
+            return f"{key}: {value}"
+    return f"{meta.controller} controls it" if meta.controller else ""

@@ -1,0 +1,79 @@
+"""The pruning part of a plan: what is deleted in which stages, what stays and why. Asks nothing of the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from fleetbeat.decisions.inventory import ObjectMeta
+from fleetbeat.decisions.leaving import Leaver, blocked, removal_stages
+from fleetbeat.decisions.options import COMPARE_OPTIONS
+from fleetbeat.decisions.pruning import going_reason, to_prune
+from fleetbeat.decisions.treatment import ignores_extraneous
+from fleetbeat.engine.plan import Removal, StagePlan
+from fleetbeat.model import ApiSet, Application, Body, ObjectId, ObjectResult
+from fleetbeat.ports import Seen
+
+
+@dataclass(frozen=True)
+class Pruning:
+    removals: tuple[Removal, ...] = ()
+    stages: tuple[StagePlan, ...] = ()
+    kept: tuple[ObjectResult, ...] = ()  #: what has left the bundle and stays, for now or for good
+    refusal: str = ""  #: why nothing is pruned at all
+
+
+def plan_pruning(
+    application: Application,
+    apis: ApiSet,
+    live: Mapping[ObjectId, Body],
+    wanted: Collection[ObjectId],
+    *,
+    applyset: str,
+    wanted_uids: Collection[str],
+) -> Pruning:
+    """``live``: metadata of everything that carries the label and may be pruned (``observe``)."""
+    decision = to_prune(
+        [ObjectMeta.of(key.group, key.kind, body) for key, body in live.items()],
+        frozenset(wanted),
+        applyset=applyset,
+        allow_empty=application.sync.allow_empty,
+        complete=apis.complete,
+        wanted_uids=wanted_uids,
+    )
+    kept = dict(decision.kept)
+    if not application.sync.prune:
+        kept |= {meta.id: "spec.sync.prune is false" for meta in decision.prune}
+    leaving = {meta.id: meta for meta in decision.prune if meta.id not in kept}
+    going = {meta.id: meta for meta in decision.going}
+    order = removal_stages([Leaver.of(meta) for meta in (*leaving.values(), *going.values())])
+    waiting = blocked(order, going)
+    kept |= {key: f"waits until {_named(before)} has gone" for key, before in waiting.items()}
+    removals = {
+        key: Removal(key, Seen(meta.uid, meta.resource_version), stage.wave)
+        for stage in order
+        for key in stage.ids
+        if (meta := leaving.get(key)) and key not in waiting
+    }
+    stages = [StagePlan(stage.wave, "prune", _cut(stage.tiers, removals)) for stage in order]
+    results = [_kept(key, why, live[key]) for key, why in sorted(kept.items())]
+    # Never quiet, whatever its annotations say: who waits for it to go has to see what holds it.
+    results += [ObjectResult(key, "kept", going_reason(meta)) for key, meta in sorted(going.items())]
+    filled = tuple(stage for stage in stages if stage.tiers)
+    return Pruning(tuple(removals.values()), filled, tuple(results), decision.refusal or "")
+
+
+def _kept(key: ObjectId, why: str, live: Body) -> ObjectResult:
+    """An object that says so does not make the application OutOfSync by staying."""
+    if ignores_extraneous(live):
+        return ObjectResult(key, "unchanged", f"kept: {why}; {COMPARE_OPTIONS}: IgnoreExtraneous")
+    return ObjectResult(key, "kept", why)
+
+
+def _cut(tiers: Sequence[Sequence[ObjectId]], chosen: Collection[ObjectId]) -> tuple[tuple[ObjectId, ...], ...]:
+    return tuple(cut for tier in tiers if (cut := tuple(key for key in tier if key in chosen)))
+
+
+def _named(objects: Sequence[ObjectId]) -> str:
+    more = f" and {len(objects) - 3} more" if len(objects) > 3 else ""
+    return ", ".join(map(str, objects[:3])) + more
