@@ -12,11 +12,21 @@ from typing import Any
 from fleetbeat.catalog_differences import adopted_tools, conflict_rules, ignore_rules
 from fleetbeat.catalog_fields import Fields, Problems, kind_of, shown
 from fleetbeat.catalog_health import health_rules
-from fleetbeat.decisions import references, semver
+from fleetbeat.decisions import confirmation, references, semver
 from fleetbeat.decisions.problems import did_you_mean
 from fleetbeat.decisions.projects import DEFAULT
 from fleetbeat.errors import ConfigurationError
-from fleetbeat.model import Application, Cluster, Destination, Project, RegistryAuth, Retry, Source, SyncPolicy
+from fleetbeat.model import (
+    Application,
+    Cluster,
+    Destination,
+    Project,
+    Propagation,
+    RegistryAuth,
+    Retry,
+    Source,
+    SyncPolicy,
+)
 
 API_VERSION = "fleetbeat.dev/v1alpha1"
 KINDS = ("Application", "Cluster", "Project")
@@ -63,18 +73,21 @@ _ARGO_CD_DESTINATION = {
     "name": "spec.destination.cluster",
     "server": "spec.destination.cluster, the name of a Cluster in this catalog",
 }
-#: Argo CD's options of an application and the values they may have here. The last three only say what is so anyway.
+_PROPAGATION: dict[str, Propagation] = {"background": "Background", "foreground": "Foreground", "orphan": "Orphan"}
+#: Argo CD's options of an application and the values they may have here. The last four only say what is so anyway.
 _OPTIONS = {
     "CreateNamespace": ("true", "false"),
     "Replace": ("true", "false"),
     "Force": ("true", "false"),
+    "PrunePropagationPolicy": tuple(_PROPAGATION),
+    "PruneLast": ("true",),
     "ServerSideApply": ("true",),
     "RespectIgnoreDifferences": ("true",),
     "FailOnSharedResource": ("true",),
 }
 _OPTIONS_LATER = (
-    *("Prune", "Delete", "PruneLast", "PrunePropagationPolicy", "Validate", "SkipDryRunOnMissingResource"),
-    *("ApplyOutOfSyncOnly", "ClientSideApplyMigration"),
+    *("Prune", "Delete", "Validate", "SkipDryRunOnMissingResource", "ApplyOutOfSyncOnly"),
+    *("ClientSideApplyMigration",),
 )
 
 
@@ -93,6 +106,10 @@ def parse_application(document: Mapping[str, Any], where: str) -> Application:
     """
     problems, top = _open(document, where, "Application")
     name, labels, annotations = _metadata(top)
+    approved = annotations.get(confirmation.DELETION_APPROVED)
+    if approved is not None and confirmation.approval(approved) is None:
+        at = f"metadata.annotations.{confirmation.DELETION_APPROVED}"
+        top.problem(at, f"must be {confirmation.TIME_FORM}, not {shown(approved)}")
     spec = top.section("spec", required="it says what to sync and where to")
     top.close()
     project = spec.text("project", DEFAULT, accept=_NAME.fullmatch, form="the name of a Project in this catalog")
@@ -268,6 +285,7 @@ def _sync(fields: Fields) -> SyncPolicy:
         create_namespace=options.get("CreateNamespace") == "true",
         replace=options.get("Replace") == "true",
         force=options.get("Force") == "true",
+        prune_propagation=_PROPAGATION.get(options.get("PrunePropagationPolicy", ""), usual.prune_propagation),
         retry=_retry(fields.section("retry")),
     )
     fields.close(later=_LATER_SYNC, elsewhere=_ARGO_CD_SYNC)

@@ -100,18 +100,21 @@ class Fleetbeat:
 
         return make_app(self._settings, "fleetbeat.client")
 
-    def request_sync(self, app: str, *, by: str, reason: str = "", idempotency_key: str | None = None) -> Request:
+    def request_sync(
+        self, app: str, *, by: str, reason: str = "", idempotency_key: str | None = None, confirm_prune: bool = False
+    ) -> Request:
         """Ask for a sync now, whether or not anything seems to differ.
 
         A request replaces one that has not begun: ten of them are one sync. ``by`` and ``reason`` are kept in history.
         With an ``idempotency_key`` a request that was made before, finished or not, is found again instead of made
-        twice (as long as history remembers it). Raises CatalogError naming the nearest application.
+        twice (as long as history remembers it). ``confirm_prune``: agree to deleting what has left the bundle and asks
+        for a confirmation (``Prune=confirm``). Raises CatalogError naming the nearest application.
         """
         request = _request_id(app, idempotency_key)
         look = self._runs.look(app)
         if idempotency_key is not None and self._is_known(app, request, look):
             return Request(request, look.run.get("run", ""))
-        run = self._runs.request(app, request, by=by, reason=reason)
+        run = self._runs.request(app, request, by=by, reason=reason, confirm_prune=confirm_prune)
         if run is None:
             raise self._unknown(app)
         if not run:

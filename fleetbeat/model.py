@@ -187,6 +187,10 @@ class Retry:
     max_duration: float = 180.0
 
 
+#: What the API server does with what an object owns when it is deleted.
+Propagation = Literal["Foreground", "Background", "Orphan"]
+
+
 @dataclass(frozen=True)
 class SyncPolicy:
     interval: float = 180.0  #: seconds between looks, jittered by a hash of the name
@@ -197,6 +201,7 @@ class SyncPolicy:
     create_namespace: bool = False  #: option CreateNamespace=true
     replace: bool = False  #: option Replace=true: write by PUT
     force: bool = False  #: option Force=true: delete and create what cannot be changed
+    prune_propagation: Propagation = "Background"  #: option PrunePropagationPolicy
     retry: Retry = Retry()
 
 

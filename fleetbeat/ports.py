@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
-from fleetbeat.model import ApiResource, ApiSet, Body, Revision, Source
-
-Propagation = Literal["Foreground", "Background", "Orphan"]
+from fleetbeat.model import ApiResource, ApiSet, Body, Propagation, Revision, Source
 
 
 @dataclass(frozen=True)

@@ -194,7 +194,15 @@ class _Stage:
         for tier in self.stage.tiers:
             batch = [removals[key] for key in tier if key not in finished]
             where, pool = self.where, self.work.parts.pool
-            done += remove_tier(where.cluster, self.apis, where.applyset, batch, pool, record=self._keep)
+            done += remove_tier(
+                where.cluster,
+                self.apis,
+                where.applyset,
+                batch,
+                pool,
+                propagation=where.application.sync.prune_propagation,
+                record=self._keep,
+            )
         return done
 
     def _next(self, fields: dict[str, str | int | float]) -> Next:

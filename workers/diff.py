@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fleetbeat.clients import applyset
 from fleetbeat.clients.runs import Fields
+from fleetbeat.decisions.confirmation import confirmed
 from fleetbeat.decisions.lifecycle import after
 from fleetbeat.engine.kinds import api_set_for
 from fleetbeat.engine.owners import owner_name
@@ -39,6 +40,12 @@ def diff(work: Work) -> Next:
         pool=shared.pool,
         owner_name=owner_name(where.cluster, shared.settings.namespace),
         home=shared.settings.namespace,
+        confirmed=confirmed(
+            bool(record.get("confirm_prune")),
+            record.get("by", ""),
+            where.application.annotations,
+            since=memory.first_tried(record, state),
+        ),
     )
     stages = len(plan.stages)
     # A run that had to begin again with the pull starts at the first stage of its new plan with nothing behind it.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import orjson
 
@@ -90,6 +90,13 @@ def load_known(shared: Parts, digest: str) -> dict[ObjectId, Known] | None:
 def save_known(shared: Parts, known: dict[ObjectId, Known]) -> str:
     """Returns the blob's digest: the same inventory has the same one."""
     return shared.blobs.put(orjson.dumps(known_to_json(known), option=orjson.OPT_SORT_KEYS))
+
+
+def first_tried(record: Mapping[str, str], state: Mapping[str, str]) -> int:
+    """ms since epoch when a sync of the run's digest was first tried. After another digest it begins anew."""
+    if state.get("attempted") == record["digest"] and state.get("attempted_since"):
+        return int(state["attempted_since"])
+    return int(record["created"])
 
 
 def joined(items: Iterable[object], most: int = 5) -> str:

@@ -95,6 +95,7 @@ def _begin(celery: Celery, shared: Parts, app: str, look: Look, why: str, spec: 
             "trigger": why,
             "by": request.get("by", ""),
             "reason": request.get("reason", ""),
+            "confirm_prune": request.get("confirm_prune", ""),
             "request": request.get("id", ""),
             "spec": spec,
             "digest": revision.digest,

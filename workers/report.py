@@ -144,6 +144,9 @@ def _state(
         "message": end.message,
         "reason": end.reason,
         "attempted": revision.digest if end.phase != "Superseded" else before.get("attempted", ""),
+        "attempted_since": memory.first_tried(record, before)
+        if end.phase != "Superseded"
+        else before.get("attempted_since", ""),
         "spec": record.get("spec", ""),
         "finished": int(time.time() * 1000),
         "trouble": "",

@@ -20,6 +20,7 @@ from fleetbeat.client import Outcome, Progress
 Examples:
   fleetbeat sync shop
   fleetbeat sync shop --wait --reason "release 2.4"
+  fleetbeat sync shop --confirm-prune
 
 {EPILOG}"""
 )
@@ -27,16 +28,27 @@ Examples:
 @click.option("--wait", is_flag=True, help="Follow the sync to its end; the exit code tells how it went.")
 @click.option("--timeout", type=out.Duration(), default="5m", show_default=True, help="With --wait: how long.")
 @click.option("--reason", default="", help="Why, for history.")
+@click.option("--confirm-prune", is_flag=True, help="Agree to deleting what waits for it (Prune=confirm).")
 @click.option("--key", "idempotency_key", help="Idempotency key: the same key asks only once, e.g. a build number.")
 @click.pass_context
-def sync(ctx: click.Context, app: str, wait: bool, timeout: float, reason: str, idempotency_key: str | None) -> None:
+def sync(
+    ctx: click.Context,
+    app: str,
+    wait: bool,
+    timeout: float,
+    reason: str,
+    confirm_prune: bool,
+    idempotency_key: str | None,
+) -> None:
     """Sync an application now.
 
     A worker takes it up at once, whether or not anything seems to differ. With --wait the exit code is 0 when
     everything is there and healthy, 1 when the sync failed, 5 when it goes on after --timeout.
     """
     session: Session = ctx.obj
-    asked = session.fleetbeat.request_sync(app, by=whoami(), reason=reason, idempotency_key=idempotency_key)
+    asked = session.fleetbeat.request_sync(
+        app, by=whoami(), reason=reason, idempotency_key=idempotency_key, confirm_prune=confirm_prune
+    )
     if not wait:
         after = f", after run {asked.run}" if asked.run else ""
         click.echo(f"{app}: sync asked for{after} (request {asked.id}). See: fleetbeat status {app}")

@@ -20,8 +20,8 @@ from fleetbeat.clients.cluster_errors import Doing
 from fleetbeat.clients.cluster_transport import Answer, Guard, Transport
 from fleetbeat.decisions.inventory import FIELD_MANAGER
 from fleetbeat.errors import ClusterUnavailable, Conflict, Rejected
-from fleetbeat.model import ApiResource, ApiSet, Body, Cluster, ObjectId
-from fleetbeat.ports import Absent, Expect, Propagation, Seen, Written
+from fleetbeat.model import ApiResource, ApiSet, Body, Cluster, ObjectId, Propagation
+from fleetbeat.ports import Absent, Expect, Seen, Written
 from fleetbeat.settings import Http
 
 _Bodies = list[Body]  # inside the class, `list` is the method

@@ -159,15 +159,24 @@ class Runs:
             return reply[1].decode(), reply[2].decode(), int(reply[3])
         return str(reply[1].decode())
 
-    def request(self, app: str, request: str, *, by: str, reason: str) -> str | None:
+    def request(self, app: str, request: str, *, by: str, reason: str, confirm_prune: bool = False) -> str | None:
         """Ask for a sync and claim the application: the caller publishes ``fleetbeat.reconcile``.
 
+        ``confirm_prune``: whoever asks agrees to deleting what waits for a confirmation (field ``confirm_prune``: "1").
         Returns the id of a run under way or "", None when the catalog has no such application.
         """
         reply = self._store.script(
             "run_request",
             [keys.request(app), keys.run(app), keys.DUE, keys.PERIODS],
-            [app, request, by, reason, self._lease, _REQUEST_TTL],
+            [
+                app,
+                request,
+                by,
+                reason,
+                self._lease,
+                _REQUEST_TTL,
+                *_pairs({"confirm_prune": 1} if confirm_prune else {}),
+            ],
         )
         return None if reply[0] == b"unknown" else str(reply[1].decode())
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from fleetbeat.decisions import confirmation
 from fleetbeat.decisions.inventory import PART_OF, ObjectMeta
 from fleetbeat.model import ObjectId
+
+_SYNC_OPTIONS = "argocd.argoproj.io/sync-options"
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,7 @@ def to_prune(
     allow_empty: bool,
     complete: bool,
     wanted_uids: Collection[str] = frozenset(),
+    confirmed: bool = False,
     incomplete_because: str = "the cluster could not be asked about every kind",
 ) -> PruneDecision:
     """What of the application is in the cluster, no longer in the bundle, and may be deleted.
@@ -39,6 +43,7 @@ def to_prune(
         complete: render, discovery and every list succeeded as a whole; else an object may merely be out of sight.
         wanted_uids: uids of the live copies of ``wanted``. An object stored once may be served in two API groups and
             then appears under two identities (field case d1).
+        confirmed: somebody has agreed that what asks for a confirmation is deleted (``confirmation.py``).
         incomplete_because: continues the refusal when not ``complete``.
     """
     candidates: list[ObjectMeta] = []
@@ -52,7 +57,7 @@ def to_prune(
             ignored.append((meta.id, why))
         elif meta.deleting:
             going.append(meta)
-        elif why := keep_reason(meta):
+        elif why := keep_reason(meta, confirmed=confirmed):
             kept.append((meta.id, why))
         else:
             candidates.append(meta)
@@ -86,16 +91,16 @@ def going_reason(meta: ObjectMeta) -> str:
     return f"is being deleted since {meta.deleting}{held if meta.finalizers else ''}"
 
 
-def keep_reason(meta: ObjectMeta) -> str:
+def keep_reason(meta: ObjectMeta, *, confirmed: bool = False) -> str:
     """The mark by which an object asks not to be pruned, as ``key: value``; "" without one.
 
     Argo CD's options compare exactly; Flux's key may be label or annotation, in any case; Helm's ignores case and
-    blanks around the value. ``Prune=confirm`` keeps too, as long as there is no way to confirm.
+    blanks around the value. ``Prune=confirm`` keeps until somebody has ``confirmed``.
     """
     labels, annotations = meta.labels, meta.annotations
-    for option in str(annotations.get("argocd.argoproj.io/sync-options", "")).split(","):
-        if option.strip() in ("Prune=false", "Prune=confirm"):
-            return f"argocd.argoproj.io/sync-options: {option.strip()}"
+    options = _sync_options(meta)
+    if "Prune=false" in options:
+        return f"{_SYNC_OPTIONS}: Prune=false"
     flux = "kustomize.toolkit.fluxcd.io/prune"
     if "disabled" in (str(labels.get(flux, "")).lower(), str(annotations.get(flux, "")).lower()):
         return f"{flux}: disabled"
@@ -107,4 +112,15 @@ def keep_reason(meta: ObjectMeta) -> str:
     ):
         if annotations.get(key) == value:
             return f"{key}: {value}"
-    return f"{meta.controller} controls it" if meta.controller else ""
+    if meta.controller:
+        return f"{meta.controller} controls it"
+    return f"{confirmation.HOW} ({_SYNC_OPTIONS}: Prune=confirm)" if needs_confirmation(meta) and not confirmed else ""
+
+
+def needs_confirmation(meta: ObjectMeta) -> bool:
+    """``Prune=confirm``."""
+    return "Prune=confirm" in _sync_options(meta)
+
+
+def _sync_options(meta: ObjectMeta) -> list[str]:
+    return [option.strip() for option in str(meta.annotations.get(_SYNC_OPTIONS, "")).split(",")]

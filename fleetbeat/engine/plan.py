@@ -41,6 +41,7 @@ class Removal:
     id: ObjectId
     seen: Seen
     wave: int
+    confirmed: str = ""  #: who has agreed, in words, where the object asks for that
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class Plan:
         return orjson.dumps(
             {
                 "changes": [_change(change) for change in self.changes],
-                "removals": [[r.id.key, _seen(r.seen), r.wave] for r in self.removals],
+                "removals": [[r.id.key, _seen(r.seen), r.wave, r.confirmed] for r in self.removals],
                 "stages": [
                     [s.wave, s.part, [[i.key for i in tier] for tier in s.tiers], [i.key for i in s.unsettled]]
                     for s in self.stages
@@ -119,7 +120,7 @@ class Plan:
                 )
                 for key, index, wave, seen, reason, managers, how, edits, patch in data["changes"]
             ),
-            removals=tuple(Removal(of(key), Seen(*seen), wave) for key, seen, wave in data["removals"]),
+            removals=tuple(Removal(of(key), Seen(*seen), *rest) for key, seen, *rest in data["removals"]),
             stages=tuple(
                 StagePlan(wave, part, tuple(tuple(of(k) for k in tier) for tier in tiers), tuple(of(k) for k in rest))
                 for wave, part, tiers, rest in data["stages"]

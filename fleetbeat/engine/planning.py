@@ -31,6 +31,7 @@ def make_plan(
     pool: Requests,
     owner_name: Callable[[str], str] = lambda mark: mark,
     home: str = "",
+    confirmed: str = "",
 ) -> tuple[Plan, Comparison]:
     """The plan, and the comparison behind it (``fleetbeat diff`` shows the bodies).
 
@@ -38,7 +39,8 @@ def make_plan(
     needs no LIST. ``known``: what the last run left. A plan with failed results has no stages: nothing is to be
     written then. Manifests that ask to be left out (``hook: Skip``) are in nobody's stage, and their live copies, if an
     earlier bundle applied them, stay as they are. ``home``: the namespace of the ApplySet parents, never pruned:
-    the record of what every application owns in this cluster would go with it.
+    the record of what every application owns in this cluster would go with it. ``confirmed``: as for
+    ``plan_pruning``.
     """
     order = waves(manifests)  # first, because a wave that cannot be read is everybody's problem
     wanted = [key for stage in order for key in stage.ids]
@@ -67,7 +69,9 @@ def make_plan(
     uids |= {v.live["metadata"]["uid"] for v in comparison.verdicts.values() if v.live is not None}
     never = ObjectId("", "Namespace", "", home)
     prunable = {key: body for key, body in live.items() if key not in left_out and key != never}
-    pruning = plan_pruning(application, apis, prunable, wanted, applyset=applyset, wanted_uids=uids)
+    pruning = plan_pruning(
+        application, apis, prunable, wanted, applyset=applyset, wanted_uids=uids, confirmed=confirmed
+    )
     kept = pruning.kept
     if never in live and never not in wanted:
         kept += (ObjectResult(never, "kept", "holds the record of what each application owns in this cluster"),)

@@ -9,6 +9,7 @@ from typing import Literal
 from fleetbeat.decisions.changes import unified
 from fleetbeat.engine.compare import Comparison
 from fleetbeat.engine.plan import Plan
+from fleetbeat.engine.remove import why_pruned
 from fleetbeat.model import Body, Manifest, ObjectId
 
 Action = Literal["create", "configure", "replace", "prune", "refuse"]  #: replace = delete and create anew
@@ -43,6 +44,5 @@ def previews(
             found.append(Preview(key, "refuse", result.reason, ""))
         elif result is not None and result.outcome == "skipped":
             found.append(Preview(key, "configure", result.reason, unified(verdict.live, verdict.wanted)))
-    gone = (removal.id for removal in plan.removals)
-    found += [Preview(key, "prune", "not in the bundle any more", unified(pruned.get(key), None)) for key in gone]
+    found += [Preview(r.id, "prune", why_pruned(r), unified(pruned.get(r.id), None)) for r in plan.removals]
     return found

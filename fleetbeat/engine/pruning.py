@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fleetbeat.decisions.inventory import ObjectMeta
 from fleetbeat.decisions.leaving import Leaver, blocked, removal_stages
 from fleetbeat.decisions.options import COMPARE_OPTIONS
-from fleetbeat.decisions.pruning import going_reason, to_prune
+from fleetbeat.decisions.pruning import going_reason, needs_confirmation, to_prune
 from fleetbeat.decisions.treatment import ignores_extraneous
 from fleetbeat.engine.plan import Removal, StagePlan
 from fleetbeat.model import ApiSet, Application, Body, ObjectId, ObjectResult
@@ -31,8 +31,12 @@ def plan_pruning(
     *,
     applyset: str,
     wanted_uids: Collection[str],
+    confirmed: str = "",
 ) -> Pruning:
-    """``live``: metadata of everything that carries the label and may be pruned (``observe``)."""
+    """``live``: metadata of everything that carries the label and may be pruned (``observe``).
+
+    ``confirmed``: who has agreed to deleting what asks for a confirmation (``decisions/confirmation.py``).
+    """
     decision = to_prune(
         [ObjectMeta.of(key.group, key.kind, body) for key, body in live.items()],
         frozenset(wanted),
@@ -40,6 +44,7 @@ def plan_pruning(
         allow_empty=application.sync.allow_empty,
         complete=apis.complete,
         wanted_uids=wanted_uids,
+        confirmed=bool(confirmed),
     )
     kept = dict(decision.kept)
     if not application.sync.prune:
@@ -50,7 +55,12 @@ def plan_pruning(
     waiting = blocked(order, going)
     kept |= {key: f"waits until {_named(before)} has gone" for key, before in waiting.items()}
     removals = {
-        key: Removal(key, Seen(meta.uid, meta.resource_version), stage.wave)
+        key: Removal(
+            key,
+            Seen(meta.uid, meta.resource_version),
+            stage.wave,
+            confirmed=confirmed if needs_confirmation(meta) else "",
+        )
         for stage in order
         for key in stage.ids
         if (meta := leaving.get(key)) and key not in waiting

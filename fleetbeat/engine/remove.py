@@ -11,7 +11,7 @@ from fleetbeat.engine.parallel import Requests
 from fleetbeat.engine.plan import Removal
 from fleetbeat.engine.write import TRIES, Done
 from fleetbeat.errors import Conflict, NotYet, Refused, Rejected, Unauthorized
-from fleetbeat.model import ApiSet, Body, ObjectId, ObjectResult, Outcome
+from fleetbeat.model import ApiSet, Body, ObjectId, ObjectResult, Outcome, Propagation
 from fleetbeat.ports import ClusterPort, Seen
 
 
@@ -22,6 +22,7 @@ def remove_tier(
     tier: Sequence[Removal],
     pool: Requests,
     *,
+    propagation: Propagation = "Background",
     record: Callable[[Sequence[Done]], None],
 ) -> list[Done]:
     """Ask for the deletion of each. Whether those have gone that are not ``gone`` yet is a later look's question.
@@ -31,7 +32,7 @@ def remove_tier(
 
     def remove(removal: Removal) -> Done:
         try:
-            return _remove(cluster, apis, applyset, removal)
+            return _remove(cluster, apis, applyset, removal, propagation)
         except (Rejected, Refused, Unauthorized, NotYet) as error:
             return Done(ObjectResult(removal.id, "failed", str(error), removal.wave))
 
@@ -54,14 +55,20 @@ def still_there(removals: Mapping[ObjectId, Removal], live: Mapping[ObjectId, Bo
     }
 
 
-def _remove(cluster: ClusterPort, apis: ApiSet, applyset: str, removal: Removal) -> Done:
+def why_pruned(removal: Removal) -> str:
+    return "; ".join(filter(None, ("not in the bundle any more", removal.confirmed)))
+
+
+def _remove(
+    cluster: ClusterPort, apis: ApiSet, applyset: str, removal: Removal, propagation: Propagation = "Background"
+) -> Done:
     key, seen = removal.id, removal.seen
     resource = apis.find(key.group, key.kind)
     if resource is None:
         return _done(removal, "pruned", "its kind is not served any more")
     for _ in range(TRIES):
         try:
-            written = cluster.delete(resource, key.namespace, key.name, seen=seen)
+            written = cluster.delete(resource, key.namespace, key.name, seen=seen, propagation=propagation)
         except Conflict:
             # Somebody wrote to it since: it may have been given away, protected, or made anew.
             live = cluster.get(resource, key.namespace, key.name)
@@ -69,7 +76,8 @@ def _remove(cluster: ClusterPort, apis: ApiSet, applyset: str, removal: Removal)
                 return _done(removal, "pruned", "was gone already")
             if not isinstance(owner_of(live, applyset), Ours):
                 return _done(removal, "kept", "does not carry this application's label any more")
-            if why := keep_reason(ObjectMeta.of(key.group, key.kind, live)):
+            meta = ObjectMeta.of(key.group, key.kind, live)
+            if why := keep_reason(meta, confirmed=bool(removal.confirmed)):
                 return _done(removal, "kept", why)
             seen = Seen(live["metadata"]["uid"], live["metadata"]["resourceVersion"])
             continue
@@ -77,7 +85,7 @@ def _remove(cluster: ClusterPort, apis: ApiSet, applyset: str, removal: Removal)
             return _done(removal, "pruned", "was gone already")
         # A Status instead of the object: it has gone with this answer, nothing is to be waited for.
         gone = written.body.get("kind") == "Status"
-        return _done(removal, "pruned", "not in the bundle any more", audit_id=written.audit_id, gone=gone)
+        return _done(removal, "pruned", why_pruned(removal), audit_id=written.audit_id, gone=gone)
     raise Refused(f"{key} was changed by somebody else at each of {TRIES} tries to delete it")
 
 

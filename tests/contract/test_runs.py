@@ -398,6 +398,10 @@ def test_request_claims_and_the_last_one_counts(runs: Runs, store: Store) -> Non
     assert runs.request("shop", "q1", by="ada", reason="one") == ""
     assert runs.request("shop", "q2", by="bob", reason="two") == ""
     assert runs.look("shop").request.items() >= {"id": "q2", "by": "bob", "reason": "two"}.items()
+    assert runs.request("shop", "q3", by="eve", reason="", confirm_prune=True) == ""
+    assert runs.look("shop").request["confirm_prune"] == "1"
+    assert runs.request("shop", "q4", by="bob", reason="") == ""
+    assert "confirm_prune" not in runs.look("shop").request, "who asks later has confirmed nothing"
     assert 18 < due_in(store) <= 20
 
 

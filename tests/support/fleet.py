@@ -172,13 +172,14 @@ class Fleet:
         interval: str = "1h",
         source: Mapping[str, Any] | None = None,
         spec: Mapping[str, Any] | None = None,
+        annotations: Mapping[str, str] | None = None,
         **sync: Any,
     ) -> None:
         """Put it into the catalog; beat sees it within the second. ``spec``: more fields of it."""
         document = {
             "apiVersion": "fleetbeat.dev/v1alpha1",
             "kind": "Application",
-            "metadata": {"name": app},
+            "metadata": {"name": app, **({"annotations": dict(annotations)} if annotations else {})},
             "spec": {
                 "source": {"oci": self.repository(app), "tag": "stable", "plainHTTP": True, **(source or {})},
                 "destination": {"cluster": cluster or next(iter(self.clusters))},
@@ -215,12 +216,15 @@ class Fleet:
         temporary.write_text(yaml.safe_dump(dict(document)))
         temporary.rename(self.catalog / name)  # beat never reads half a file
 
-    def request(self, app: str, reason: str = "test") -> str:
+    def request(self, app: str, reason: str = "test", *, confirm_prune: bool = False) -> str:
         """Ask for a sync as `fleetbeat sync` does; returns the request's id."""
         wait_for(lambda: app in self.catalogs.names(), what=f"{app} in the catalog")
         request = uuid.uuid4().hex[:12]
         wait_for(
-            lambda: self.runs.request(app, request, by="tester", reason=reason) is not None, what=f"{app} registered"
+            lambda: (
+                self.runs.request(app, request, by="tester", reason=reason, confirm_prune=confirm_prune) is not None
+            ),
+            what=f"{app} registered",
         )
         publish_reconcile(self.celery, [app], WORK_QUEUE)
         return request
@@ -257,9 +261,9 @@ class Fleet:
             look = self.runs.look(app)
             raise AssertionError(f"{error}\nrun: {look.run}\nstate: {look.state}\n{self.logs()[-6000:]}") from None
 
-    def sync(self, app: str, *, timeout: float = 60) -> dict[str, Any]:
+    def sync(self, app: str, *, timeout: float = 60, confirm_prune: bool = False) -> dict[str, Any]:
         """Request a sync and wait for the run that answers it."""
-        request = self.request(app)
+        request = self.request(app, confirm_prune=confirm_prune)
 
         def answered() -> dict[str, Any] | None:
             return next((entry for entry in self.history(app) if entry["request"] == request), None)

@@ -96,10 +96,11 @@ def test_every_field_of_an_application() -> None:
             "allowEmpty": True,
             "timeout": "10m",
             "retry": {"limit": 0, "backoff": {"duration": "500ms", "factor": 1.5, "maxDuration": "1m"}},
-            "options": ["CreateNamespace=true"],
+            "options": ["CreateNamespace=true", "PrunePropagationPolicy=foreground"],
         },
     )
-    document["metadata"] |= {"labels": {"team": "web"}, "annotations": {"note": "x"}}
+    approved = {"argocd.argoproj.io/deletion-approved": "2026-11-30T12:00:00Z"}
+    document["metadata"] |= {"labels": {"team": "web"}, "annotations": {"note": "x", **approved}}
     assert parse_application(document, WHERE) == Application(
         name="shop",
         source=Source(
@@ -119,10 +120,11 @@ def test_every_field_of_an_application() -> None:
             allow_empty=True,
             timeout=600.0,
             create_namespace=True,
+            prune_propagation="Foreground",
             retry=Retry(limit=0, duration=0.5, factor=1.5, max_duration=60.0),
         ),
         labels={"team": "web"},
-        annotations={"note": "x"},
+        annotations={"note": "x", **approved},
     )
 
 
@@ -239,6 +241,16 @@ CASES: dict[str, tuple[Document, str]] = {
         application() | {"metadata": {"name": "shop", "labels": {"\x1b[2J": 1}}},
         r'metadata.labels."\u001b[2J": must be text, not a number',
     ),
+    "approval that is no time": (
+        application()
+        | {"metadata": {"name": "shop", "annotations": {"argocd.argoproj.io/deletion-approved": "yesterday"}}},
+        "metadata.annotations.argocd.argoproj.io/deletion-approved: must be an RFC 3339 time such as "
+        '2026-11-30T12:00:00Z, not "yesterday"',
+    ),
+    "propagation policy that is none": (
+        sync(options=["PrunePropagationPolicy=Foreground"]),
+        "spec.sync.options[0]: must be PrunePropagationPolicy=background or PrunePropagationPolicy=foreground or",
+    ),
     "project": (application(project="Web"), "spec.project: must be the name of a Project in this catalog, not"),
     "text for a flag": (sync(prune="yes please"), "spec.sync.prune: must be true or false, not text"),
     "list for a section": (application(sync=[]), "spec.sync: must be a mapping of fields, not a list"),
@@ -261,8 +273,8 @@ CASES: dict[str, tuple[Document, str]] = {
         "spec.sync.retry.backoff.duration: must not be longer than maxDuration",
     ),
     "option of a later version": (
-        sync(options=["PruneLast=true"]),
-        "spec.sync.options[0]: PruneLast is not supported by this version",
+        sync(options=["Validate=false"]),
+        "spec.sync.options[0]: Validate is not supported by this version",
     ),
     "option in the wrong case": (
         sync(options=["createNamespace=true"]),

@@ -133,6 +133,16 @@ def test_objects_that_ask_to_stay_are_kept(metadata, why):
     assert why in decision.kept[0][1]
 
 
+def test_a_confirmation_frees_what_waits_for_one_and_nothing_else():
+    confirm = {"argocd.argoproj.io/sync-options": "Prune=confirm"}
+    waiting = live("a", annotations=confirm)
+    both = live("b", annotations={"argocd.argoproj.io/sync-options": "Prune=confirm,Prune=false"})
+    helm = live("c", annotations={**confirm, "helm.sh/resource-policy": "keep"})
+    assert names(decide([waiting, both, helm])) == []
+    assert "fleetbeat sync APP --confirm-prune" in decide([waiting]).kept[0][1]
+    assert names(decide([waiting, both, helm], confirmed=True)) == ["a"]
+
+
 @pytest.mark.parametrize(
     "metadata",
     [

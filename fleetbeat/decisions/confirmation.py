@@ -1,0 +1,43 @@
+"""What may be deleted only after a person has agreed: ``Prune=confirm`` and ``Delete=confirm``.
+
+A person agrees with one sync that is asked for so, or in the catalog by Argo CD's annotation with the time of it, which
+counts only for a bundle that was known by then: an old approval must not delete what a later bundle drops.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+DELETION_APPROVED = "argocd.argoproj.io/deletion-approved"  #: annotation of an application in the catalog: RFC 3339
+TIME_FORM = "an RFC 3339 time such as 2026-11-30T12:00:00Z"
+HOW = (
+    "waits for a confirmation: fleetbeat sync APP --confirm-prune, or the annotation "
+    f"{DELETION_APPROVED} with the time of now on the application in the catalog"
+)
+_RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)")
+
+
+def approval(text: str) -> float | None:
+    """ms since epoch; None when the text is no RFC 3339 time."""
+    if not _RFC3339.fullmatch(text):
+        return None
+    try:
+        # Python reads six digits of a second at most.
+        return datetime.fromisoformat(re.sub(r"(\.\d{6})\d+", r"\1", text.upper())).astimezone(UTC).timestamp() * 1000
+    except (ValueError, OverflowError):
+        return None
+
+
+def confirmed(asked: bool, by: str, annotations: Mapping[str, str], since: float) -> str:
+    """Who has agreed to what this bundle drops, in words; "" = nobody.
+
+    ``asked``: the run was asked for with a confirmation, ``by`` a person. ``annotations``: of the application;
+    ``since``: ms since epoch when a sync of this bundle's digest was first tried.
+    """
+    if asked:
+        return f"confirmed by {by}"
+    text = annotations.get(DELETION_APPROVED, "")
+    at = approval(text)
+    return f"approved at {text}" if at is not None and at >= since else ""
