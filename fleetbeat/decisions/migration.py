@@ -99,6 +99,7 @@ def takeover(
     adopt: Collection[str] = (),
     keep: bool = False,
     given_up: Collection[Steps] = (),
+    forced: Collection[Steps] = (),
 ) -> Takeover | None:
     """What has to be written before ``wanted`` is applied; None when nobody holds our fields.
 
@@ -108,6 +109,8 @@ def takeover(
         adopt: words of ``TOOLS`` whose objects are taken over.
         given_up: places that are left to others: what we have had there is not ours to take, or to remove.
         keep: leave the fields with everybody who has them (``kustomize.toolkit.fluxcd.io/ssa: Merge``).
+        forced: places where the apply sets another value. By force it takes those from everybody, so they alone are
+            no reason for a write before it: what ``kubectl edit`` has changed is healed by the apply.
     """
     tools = [TOOLS[word] for word in adopt]
     globs = (FIELD_MANAGER, *PEOPLE, *(glob for tool in tools for glob in tool.managers))
@@ -128,6 +131,7 @@ def takeover(
     _merge(mine, (own or {}).get("fieldsV1") or {})
     managers: list[str] = []
     left: list[dict[str, Any]] = []
+    by_force = True
     for entry in entries:
         name = entry.get("manager", "")
         if keep or entry is own or not _merges(entry, globs, live.get("apiVersion")):
@@ -138,12 +142,13 @@ def takeover(
             left.append(entry)
             continue
         _merge(mine, taken)
+        by_force = by_force and name != FIELD_MANAGER and all(steps in forced for steps in leaves(taken))
         if name != FIELD_MANAGER and name not in managers:
             managers.append(name)
         if any(leaves(rest)):
             left.append({**entry, "fieldsV1": rest})
     annotations, labels = _marks(metadata, wanted, tools, bool(managers))
-    if left == entries and not annotations and not labels:
+    if (left == entries or by_force) and not annotations and not labels:
         return None
     for kind, keys in (("annotations", annotations), ("labels", labels)):
         for key in keys:

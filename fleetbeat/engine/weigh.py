@@ -137,7 +137,8 @@ class Weigher:
         if how == "apply":
             keep = treated.mode == "merge" or not treated.migrate
             given_up = [edit.steps for edit in left]
-            over = takeover(live, sent, adopt=adopt, keep=keep, given_up=given_up)
+            forced = {conflict.steps for conflict in decided.taken}
+            over = takeover(live, sent, adopt=adopt, keep=keep, given_up=given_up, forced=forced)
         released = over.released if over else ()
         return Weighed(
             live,

@@ -87,6 +87,17 @@ def test_nothing_to_do(other: Body):
     assert takeover(live(OURS, other), wanted("a", "b")) is None
 
 
+def test_what_the_apply_takes_by_force_needs_no_write_before_it():
+    """``kubectl edit`` of one field: healing it is read, dry-run, apply. Anything more it holds is still taken over."""
+    edited, forced = entry("kubectl-edit", "data.a"), [("f:data", "f:a")]
+    assert takeover(live(OURS, edited), wanted("a", "b"), forced=forced) is None
+    copied = live(OURS, edited, annotations={LAST_APPLIED: "{}"})
+    for more in (copied, live(OURS, entry("kubectl-edit", "data.a", "data.b"))):
+        assert fields(takeover(more, wanted("a", "b"), forced=forced)).keys() == {"fleetbeat Apply"}
+    replaced = live(OURS, entry("fleetbeat", "data.a"))
+    assert takeover(replaced, wanted("a", "b"), forced=forced) is not None
+
+
 def test_everybody_keeps_what_he_has_when_asked_to():
     body = live(OURS, entry("kubectl", "data.a"), annotations={LAST_APPLIED: "{}"})
     assert takeover(body, wanted("a", "b"), keep=True) is None
