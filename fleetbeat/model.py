@@ -102,6 +102,7 @@ class ApiResource(NamedTuple):
     namespaced: bool
     preferred: bool = True  #: this version is the group's preferred one
     has_status: bool | None = None  #: has a status subresource; None = not known
+    listable: bool = True  #: False for what only answers questions: reviews, bindings
 
 
 #: Two kinds that every cluster serves, for what is asked of it before or without discovery.

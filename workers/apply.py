@@ -17,7 +17,7 @@ from fleetbeat.decisions.inventory import group_kinds, namespaces
 from fleetbeat.decisions.lifecycle import after, health_pause, stage_of
 from fleetbeat.decisions.manifests import RawManifest, bundle_kinds
 from fleetbeat.engine.judging import Judge
-from fleetbeat.engine.kinds import api_set_for
+from fleetbeat.engine.kinds import api_set_with_owned
 from fleetbeat.engine.plan import Plan, StagePlan, manifests_from_json
 from fleetbeat.engine.remove import remove_tier, still_there
 from fleetbeat.engine.settle import judge, read
@@ -71,8 +71,10 @@ class _Stage:
         self.manifests = manifests
         self.number = number
         self.begun = begun
-        kinds = {(key.group, key.kind) for tier in stage.tiers for key in tier}
-        self.apis = _with_bundle(api_set_for(where.cluster, kinds), manifests)
+        keys = [key for tier in stage.tiers for key in tier]
+        gone_for_good = group_kinds(keys) if stage.part == "prune" else ()
+        apis = api_set_with_owned(where.cluster, {(key.group, key.kind) for key in keys}, gone_for_good)
+        self.apis = _with_bundle(apis, manifests)
         self.judge = Judge(where.application, where.cluster, self.apis)
         self.home = work.record.get("home", "")  #: uid of the parent, which is another one in each cluster
         self.owned = work.record.get("owned", "")  #: what the parent lists since this run wrote it last
@@ -190,6 +192,7 @@ class _Stage:
 
     def _prune(self, finished: set[ObjectId]) -> list[Done]:
         removals = {removal.id: removal for removal in self.plan.removals}
+        ours = {entry.fingerprint.uid for entry in self.plan.known.values()} - {""}
         done: list[Done] = []
         for tier in self.stage.tiers:
             batch = [removals[key] for key in tier if key not in finished]
@@ -200,6 +203,7 @@ class _Stage:
                 where.applyset,
                 batch,
                 pool,
+                ours=ours,
                 propagation=where.application.sync.prune_propagation,
                 record=self._keep,
             )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from fleetbeat.clients import applyset
 from fleetbeat.clients.runs import Fields
 from fleetbeat.decisions.confirmation import confirmed
+from fleetbeat.decisions.inventory import group_kinds
 from fleetbeat.decisions.lifecycle import after
-from fleetbeat.engine.kinds import api_set_for
+from fleetbeat.engine.kinds import api_set_with_owned
 from fleetbeat.engine.owners import owner_name
 from fleetbeat.engine.plan import manifests_from_json
 from fleetbeat.engine.planning import make_plan
@@ -29,13 +30,14 @@ def diff(work: Work) -> Next:
     if state.get("home", "") != home:
         # Left in another cluster, or in one that has been rebuilt: what is missing here was not deleted by anybody.
         known = {key: entry._replace(hash="") for key, entry in known.items()}
+    owned = parent.group_kinds if parent else frozenset()
     plan, _ = make_plan(
         where.cluster,
-        api_set_for(where.cluster, {(m.id.group, m.id.kind) for m in manifests}),
+        api_set_with_owned(where.cluster, {(m.id.group, m.id.kind) for m in manifests}, owned | group_kinds(known)),
         where.application,
         manifests,
         applyset=where.applyset,
-        owned_kinds=parent.group_kinds if parent else (),
+        owned_kinds=owned,
         known=known,
         pool=shared.pool,
         owner_name=owner_name(where.cluster, shared.settings.namespace),

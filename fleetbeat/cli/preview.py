@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from fleetbeat.clients import applyset
 from fleetbeat.decisions.inventory import applyset_id, parent_name
-from fleetbeat.engine.kinds import api_set_for
+from fleetbeat.engine.kinds import api_set_with_owned
 from fleetbeat.engine.owners import owner_name
 from fleetbeat.engine.parallel import Requests
 from fleetbeat.engine.planning import make_plan
@@ -32,14 +32,15 @@ def preview(
         pulled.layer, application, cluster, max_unpacked=limits.max_unpacked, max_entries=limits.max_entries
     ).manifests
     parent = applyset.read(cluster, settings.namespace, application.name)
+    owned = parent.group_kinds if parent else frozenset()
     with ThreadPoolExecutor(settings.steps.parallel) as threads:
         plan, comparison = make_plan(
             cluster,
-            api_set_for(cluster, {(m.id.group, m.id.kind) for m in wanted}),
+            api_set_with_owned(cluster, {(m.id.group, m.id.kind) for m in wanted}, owned),
             application,
             wanted,
             applyset=applyset_id(parent_name(application.name), settings.namespace),
-            owned_kinds=parent.group_kinds if parent else (),
+            owned_kinds=owned,
             known={},
             pool=Requests(threads, settings.steps.parallel),
             owner_name=owner_name(cluster, settings.namespace),

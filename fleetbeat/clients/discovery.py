@@ -114,6 +114,7 @@ def _aggregated(document: Mapping[str, Any]) -> tuple[list[ApiResource], bool]:
                         ApiResource(
                             *(name, version["version"], kind, entry["resource"], namespaced, index == 0),
                             has_status="status" in parts,
+                            listable="list" in entry.get("verbs", ("list",)),
                         )
                     )
     return found, complete
@@ -135,6 +136,7 @@ def _one_by_one(root: str, document: Mapping[str, Any], ask: Ask) -> tuple[list[
             ApiResource(
                 *(group, version, entry["kind"], entry["name"], bool(entry["namespaced"]), preferred),
                 has_status=f"{entry['name']}/status" in names,
+                listable="list" in entry.get("verbs", ("list",)),
             )
             for entry in entries
             if "/" not in entry["name"]  # subresources

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from fleetbeat.decisions.inventory import split_group_kind
+from fleetbeat.errors import NotYet
 from fleetbeat.model import ApiSet
 from fleetbeat.ports import ClusterPort
 
@@ -18,3 +20,19 @@ def api_set_for(cluster: ClusterPort, kinds: Iterable[tuple[str, str]]) -> ApiSe
     apis = cluster.api_set()
     served = {(r.group, r.kind) for r in apis.resources}
     return apis if served.issuperset(kinds) else cluster.api_set(refresh=True)
+
+
+def api_set_with_owned(cluster: ClusterPort, kinds: Iterable[tuple[str, str]], owned: Iterable[str]) -> ApiSet:
+    """The same for a plan, which also needs the kinds the application has objects of (``Kind.group``).
+
+    A kind that is not served has no objects any more and is forgotten, so that must not be read off an old answer.
+    Raises NotYet when one is missing and the cluster could not be asked again just now.
+    """
+    mine = {split_group_kind(kind) for kind in owned}
+    before = cluster.api_set()
+    apis = api_set_for(cluster, {*kinds, *mine})
+    missing = mine.difference((r.group, r.kind) for r in apis.resources)
+    if missing and apis is before:
+        names = ", ".join(sorted(f"{kind}.{group}".rstrip(".") for group, kind in missing))
+        raise NotYet(f"cluster {cluster.name} was asked too often what it serves to be sure that {names} is gone")
+    return apis

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from fleetbeat.decisions.inventory import ObjectMeta
 from fleetbeat.decisions.ownership import Ours, owner_of
 from fleetbeat.decisions.pruning import going_reason, keep_reason
+from fleetbeat.decisions.tiers import PREREQUISITES
+from fleetbeat.engine.contents import why_to_keep
 from fleetbeat.engine.parallel import Requests
 from fleetbeat.engine.plan import Removal
 from fleetbeat.engine.write import TRIES, Done
@@ -22,10 +24,14 @@ def remove_tier(
     tier: Sequence[Removal],
     pool: Requests,
     *,
+    ours: Collection[str] = (),
     propagation: Propagation = "Background",
     record: Callable[[Sequence[Done]], None],
 ) -> list[Done]:
     """Ask for the deletion of each. Whether those have gone that are not ``gone`` yet is a later look's question.
+
+    ``ours``: uids of the application's objects. A Namespace or CustomResourceDefinition that would take along what is
+    not among them is kept.
 
     Calls ``record`` and raises as ``write_stage`` does.
     """
@@ -36,7 +42,13 @@ def remove_tier(
         except (Rejected, Refused, Unauthorized, NotYet) as error:
             return Done(ObjectResult(removal.id, "failed", str(error), removal.wave))
 
-    done, error = pool.finish(remove, tier)
+    kept = {
+        removal.id: _done(removal, "kept", why)
+        for removal in tier
+        if removal.id.group_kind in PREREQUISITES and (why := why_to_keep(cluster, apis, removal.id, ours, pool))
+    }
+    done, error = pool.finish(remove, [removal for removal in tier if removal.id not in kept])
+    done += kept.values()
     record(done)
     if error is not None:
         raise error

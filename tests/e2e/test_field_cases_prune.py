@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 from fleet import Fleet, config_map, in_wave, outcomes, words
 from people import Hands
 from waiting import wait_for
+
+from fleetbeat.decisions.inventory import parent_name
 
 FINALIZER = "hold.example.com/on"
 DEPENDS_ON = "config.kubernetes.io/depends-on"
@@ -30,6 +33,12 @@ def push_and_sync(fleet: Fleet, app: str, manifests: list[dict[str, Any]]) -> di
 
 def reasons(entry: dict[str, Any]) -> dict[str, str]:
     return {result["id"].rpartition("/")[2]: result.get("reason", "") for result in entry["results"]}
+
+
+def annotations_of_parent(fleet: Fleet, app: str) -> dict[str, str]:
+    found = fleet.get(config_maps("fleetbeat", parent_name(app)))
+    assert found is not None
+    return found["metadata"]["annotations"]
 
 
 def let_go(hands: Hands, path: str) -> None:
@@ -164,3 +173,121 @@ def test_the_propagation_policy_is_sent_with_every_delete(
     assert wait_for(finalizers, what="the deletion") == [FINALIZER, *marks]
     let_go(Hands(fleet.clusters["test"]), config_maps(namespace, "gone"))
     assert fleet.wait_run(app, phase="Succeeded", since=runs)["counts"]["pruned"] == 1
+
+
+# ── what goes along ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def fresh_namespace() -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"own-{uuid.uuid4().hex[:8]}"}}
+
+
+def test_a_namespace_with_something_of_others_stays(controlled: Fleet) -> None:
+    """Only what others have put there counts, not what Kubernetes keeps in every namespace."""
+    fleet, hands = controlled, Hands(next(iter(controlled.clusters.values())))
+    own, rest = fresh_namespace(), fresh_namespace()
+    space = own["metadata"]["name"]
+    app = fleet.name("landlord")
+    fleet.application(app)
+    push_and_sync(fleet, app, [own, rest, config_map("ours", space)])
+    hands.create(config_maps(space), config_map("theirs"))
+    entry = push_and_sync(fleet, app, [rest])
+    assert outcomes(entry) == {f"ConfigMap {space}/ours": "pruned", f"Namespace {space}": "kept"}
+    why = f"would take along what is not this application's to delete: ConfigMap {space}/theirs. The next sync looks"
+    assert reasons(entry)[space].startswith(why)
+    assert fleet.state(app)["sync"] == "OutOfSync"
+    runs = len(fleet.history(app))
+    fleet.ring(app)
+
+    hands.delete(config_maps(space, "theirs"))
+    entry = fleet.sync(app)
+    assert len(fleet.history(app)) == runs + 1, "a namespace that stays is no reason for run after run"
+    assert outcomes(entry) == {f"Namespace {space}": "pruned"}
+    assert fleet.get(f"/api/v1/namespaces/{space}") is None
+    assert fleet.state(app)["sync"] == "Synced"
+
+
+def test_a_namespace_stays_with_what_is_wanted_in_it(controlled: Fleet) -> None:
+    """It has left the bundle, its objects have not: deleting it would delete them."""
+    own = fresh_namespace()
+    space = own["metadata"]["name"]
+    app = controlled.name("homeless")
+    controlled.application(app)
+    push_and_sync(controlled, app, [own, config_map("wanted", space)])
+    entry = push_and_sync(controlled, app, [config_map("wanted", space)])
+    assert outcomes(entry) == {f"Namespace {space}": "kept"}
+    assert f"ConfigMap {space}/wanted" in reasons(entry)[space]
+    assert controlled.get(config_maps(space, "wanted")) is not None
+
+
+def definition(group: str) -> dict[str, Any]:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"carts.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"kind": "Cart", "plural": "carts", "singular": "cart"},
+            "versions": [version],
+        },
+    }
+
+
+def cart(group: str, name: str, namespace: str, **metadata: Any) -> dict[str, Any]:
+    place = {"name": name, "namespace": namespace, **metadata}
+    return {"apiVersion": f"{group}/v1", "kind": "Cart", "metadata": place, "spec": {"size": 1}}
+
+
+def test_a_definition_goes_after_its_objects_and_the_inventory_ends_empty(fleet: Fleet, namespace: str) -> None:
+    """Field case d9."""
+    app, group = fleet.name("carts"), f"{uuid.uuid4().hex[:8]}.example.com"
+    fleet.application(app, allowEmpty=True)
+    push_and_sync(fleet, app, [definition(group), cart(group, "one", namespace), cart(group, "two", namespace)])
+    start = fleet.clusters["test"].audit_position()
+    entry = push_and_sync(fleet, app, [])
+    assert entry["phase"] == "Succeeded"
+    assert entry["counts"] == {"pruned": 3}
+    deleted = words(fleet.writes(app, since=start))
+    assert sorted(deleted[:2]) == [f"delete carts {namespace}/one", f"delete carts {namespace}/two"]
+    assert deleted[2:] == [f"delete customresourcedefinitions carts.{group}"]
+    assert annotations_of_parent(fleet, app)["applyset.kubernetes.io/contains-group-kinds"] == ""
+    runs = len(fleet.history(app))
+    assert fleet.sync(app)["phase"] == "Succeeded"
+    assert len(fleet.history(app)) == runs + 1
+
+
+def test_objects_whose_definition_somebody_deleted_are_gone(fleet: Fleet, hands: Hands, namespace: str) -> None:
+    """Field case d9: no such kind counts as gone."""
+    app, group = fleet.name("carts"), f"{uuid.uuid4().hex[:8]}.example.com"
+    fleet.application(app, selfHeal=False)
+    rest = config_map("rest", namespace)
+    push_and_sync(fleet, app, [definition(group), cart(group, "one", namespace), rest])
+    crd = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/carts.{group}"
+    hands.delete(crd)
+    wait_for(lambda: hands.gone(crd), what="the definition to go")
+    entry = push_and_sync(fleet, app, [rest])
+    assert entry["phase"] == "Succeeded"
+    assert entry["counts"] == {"unchanged": 1}
+    assert fleet.state(app)["sync"] == "Synced"
+
+
+def test_a_definition_with_objects_of_others_stays(fleet: Fleet, hands: Hands, namespace: str) -> None:
+    app, group = fleet.name("carts"), f"{uuid.uuid4().hex[:8]}.example.com"
+    fleet.application(app)
+    rest = config_map("rest", namespace)
+    push_and_sync(fleet, app, [definition(group), cart(group, "ours", namespace), rest])
+    path = f"/apis/{group}/v1/namespaces/{namespace}/carts"
+    hands.create(path, cart(group, "theirs", namespace))
+    entry = push_and_sync(fleet, app, [rest])
+    assert outcomes(entry) == {
+        f"Cart.{group} {namespace}/ours": "pruned",
+        f"CustomResourceDefinition carts.{group}": "kept",
+    }
+    assert f"Cart.{group} {namespace}/theirs" in reasons(entry)[f"carts.{group}"]
+    hands.delete(f"{path}/theirs")
+    entry = fleet.sync(app)
+    assert outcomes(entry) == {f"CustomResourceDefinition carts.{group}": "pruned"}
+    assert fleet.state(app)["sync"] == "Synced"

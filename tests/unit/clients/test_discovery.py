@@ -54,6 +54,15 @@ def test_first_version_is_the_preferred_one() -> None:
     assert apis.find("example.com", "Oar") == apis.resources[2]
 
 
+def test_what_only_answers_questions_cannot_be_listed() -> None:
+    review = version("v1", "Review")
+    review["resources"][0]["verbs"] = ["create"]
+    boat = version("v2", "Boat")
+    boat["resources"][0]["verbs"] = ["create", "list"]
+    apis = discover(Server(apis=aggregated(review, boat)))
+    assert [resource.listable for resource in apis.resources] == [False, True]
+
+
 def test_status_subresources_are_seen() -> None:
     """In both forms of discovery: whether a kind reports at all decides what its silence means (field case h1)."""
     boat = version("v1", "Boat")
