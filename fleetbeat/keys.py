@@ -56,6 +56,18 @@ def history(app: str) -> str:
     return f"{PREFIX}history:{app}"
 
 
+def ledger(app: str) -> str:
+    """list, oldest first, of what was written to clusters: entries chained by a keyed MAC (decisions/ledger.py).
+    Cut to ``settings.ledger.writes``. Writer: workers. TTL ``settings.ledger.days`` since the last write."""
+    return f"{PREFIX}ledger:{app}"
+
+
+def ledger_head(app: str) -> str:
+    """hash: number and mac of the newest entry, trimmed and trimmed_mac of the newest one that was cut, writes (how
+    many are kept), open:<fence> → what an execution under way may write. Writer: workers. TTL as of the ledger."""
+    return f"{PREFIX}ledger:{app}:head"
+
+
 def blob(digest: str) -> str:
     """string: sealed, compressed content whose keyed digest this is. TTL ``settings.blobs.ttl`` since its use."""
     return f"{PREFIX}blob:{digest}"

@@ -347,6 +347,31 @@ Phase = Literal["Running", "Succeeded", "Failed", "Error", "Superseded"]
 
 
 @dataclass(frozen=True)
+class Manager:
+    """One entry of ``metadata.managedFields``: who wrote fields of an object, how and when."""
+
+    name: str
+    operation: str  #: "Apply" or "Update"
+    time: str  #: RFC 3339, of the entry's last change
+    subresource: str = ""  #: "scale", "status", "" = the object itself
+
+    def __str__(self) -> str:
+        """``kubectl-edit (Update, 2026-11-30T14:03:11Z)``; with a subresource ``(Update of scale, …)``."""
+        how = f"{self.operation} of {self.subresource}" if self.subresource else self.operation
+        return f"{self.name} ({how}{f', {self.time}' if self.time else ''})"
+
+    def to_json(self) -> dict[str, str]:
+        """Leaves out what is empty; ``from_json`` restores it."""
+        data = {"manager": self.name, "operation": self.operation}
+        data |= {"subresource": self.subresource} if self.subresource else {}
+        return {**data, "time": self.time} if self.time else data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, str]) -> Manager:
+        return cls(data["manager"], data.get("operation", ""), data.get("time", ""), data.get("subresource", ""))
+
+
+@dataclass(frozen=True)
 class ObjectResult:
     """The outcome for one object of one run, with the reason in words."""
 
@@ -357,6 +382,7 @@ class ObjectResult:
     health: HealthStatus | None = None
     managers: tuple[str, ...] = ()  #: who had changed it by hand, where the API server recorded it
     audit_id: str = ""  #: Audit-Id of the write
+    editors: tuple[Manager, ...] = ()  #: the same managers with operation, subresource and time
 
     def to_json(self) -> dict[str, Any]:
         """Leaves out what is empty; ``from_json`` restores it."""
@@ -367,6 +393,8 @@ class ObjectResult:
             data["health"] = self.health
         if self.managers:
             data["managers"] = list(self.managers)
+        if self.editors:
+            data["editors"] = [editor.to_json() for editor in self.editors]
         if self.audit_id:
             data["auditId"] = self.audit_id
         return data
@@ -381,6 +409,7 @@ class ObjectResult:
             health=data.get("health"),
             managers=tuple(data.get("managers", ())),
             audit_id=data.get("auditId", ""),
+            editors=tuple(Manager.from_json(editor) for editor in data.get("editors", ())),
         )
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
-from fleetbeat.model import ApiResource, ApiSet, Body, Propagation, Revision, Source
+from fleetbeat.model import ApiResource, ApiSet, Body, ObjectId, Propagation, Revision, Source
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,17 @@ class Written:
     created: bool  #: 201: the object did not exist
     audit_id: str  #: Audit-Id response header
     warnings: tuple[str, ...] = ()  #: Warning response headers, text only
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One write that the server has carried out, for whoever keeps the ledger."""
+
+    verb: Literal["create", "apply", "replace", "patch", "delete"]
+    resource: ApiResource
+    id: ObjectId
+    seen: str  #: the resourceVersion it was made on, "" = it had to create
+    written: Written
 
 
 class ClusterPort(Protocol):

@@ -94,6 +94,14 @@ class Blobs:
 
 
 @dataclass(frozen=True)
+class Ledger:
+    writes: int = 5_000
+    """Writes kept per application; each is about 300 bytes in Redis. Older ones go, and the chain stays verifiable."""
+    days: float = 400.0
+    """Days a write is kept: a year's audit looks back a little over one."""
+
+
+@dataclass(frozen=True)
 class Settings:
     redis_url: SecretText = field(default=SecretText("redis://127.0.0.1:6379/0"))
     """A secret because it may carry a password."""
@@ -115,6 +123,7 @@ class Settings:
     bundles: Bundles = field(default_factory=Bundles)
     http: Http = field(default_factory=Http)
     blobs: Blobs = field(default_factory=Blobs)
+    ledger: Ledger = field(default_factory=Ledger)
 
     def sealing_key(self) -> bytes:
         """The 32 bytes of ``key``. Raises ConfigurationError when it is missing or malformed."""

@@ -8,12 +8,14 @@ only look, until all is well or the wave's time is over.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import orjson
 
 from fleetbeat.clients import applyset
+from fleetbeat.clients.ledger import Pen
 from fleetbeat.decisions.inventory import group_kinds, namespaces
+from fleetbeat.decisions.ledger import Place
 from fleetbeat.decisions.lifecycle import after, health_pause, stage_of
 from fleetbeat.decisions.manifests import RawManifest, bundle_kinds
 from fleetbeat.engine.judging import Judge
@@ -40,12 +42,14 @@ def apply(work: Work) -> Outcome:
     number = stage_of(turn.step)
     plan, manifests = Plan.from_json(plan_text), manifests_from_json(rendered)
     stage = plan.stages[number]
-    where = target(shared, turn.app, run=turn.run, fence=turn.fence, digest=record["digest"], guard=work.lease.check)
+    pen = shared.ledger.pen(tally.execution(turn, stage.title))
+    guard, digest = work.lease.check, record["digest"]
+    where = target(shared, turn.app, run=turn.run, fence=turn.fence, digest=digest, guard=guard, witness=pen.saw)
     if where.spec != record["spec"]:
         # The plan was made for the cluster and the rules of then: another cluster must never be written by it.
         return Next("report", {"superseded": "a changed catalog"})
     begun = float(record["stage_began"]) if record.get("stage") == str(number) else time.time()
-    this = _Stage(work, where, plan, stage, manifests, number, begun)
+    this = _Stage(work, where, plan, stage, manifests, number, begun, pen)
     if record.get("written") != str(number):
         return this.write()
     return this.look(_pending(record))
@@ -63,6 +67,7 @@ class _Stage:
         manifests: Sequence[Manifest],
         number: int,
         begun: float,
+        pen: Pen,
     ) -> None:
         self.work = work
         self.where = where
@@ -71,6 +76,7 @@ class _Stage:
         self.manifests = manifests
         self.number = number
         self.begun = begun
+        self.pen = pen
         keys = [key for tier in stage.tiers for key in tier]
         gone_for_good = group_kinds(keys) if stage.part == "prune" else ()
         apis = api_set_with_owned(where.cluster, {(key.group, key.kind) for key in keys}, gone_for_good)
@@ -81,11 +87,30 @@ class _Stage:
 
     def write(self) -> Outcome:
         """Take the cluster's side of the lock, then write everything of the stage."""
+        known_before = self.work.record.get("parent") != "absent"
+        with self.pen.begin(self.where.cluster.name, self._places(), known_before=known_before):
+            return self._write()
+
+    def _places(self) -> Iterator[Place]:
+        """Everything that may be written here, for the ledger: the stage's objects and the application's own record."""
+        wanted = [key for tier in self.stage.tiers for key in tier]
+        if self.number == 0 and self.plan.create_namespace:
+            wanted.append(ObjectId("", "Namespace", "", self.plan.create_namespace))
+            self.pen.explain(wanted[-1], "CreateNamespace=true")
+        for key in wanted:
+            resource = self.apis.find(key.group, key.kind)
+            yield Place(key, resource.plural if resource else "")
+        yield from applyset.places(self.work.parts.settings.namespace, self.work.turn.app)
+
+    def _write(self) -> Outcome:
         work, where = self.work, self.where
         if waits := self._take():
             return waits
         if self.number == 0 and self.plan.create_namespace:
             ensure_namespace(where.cluster, self.plan.create_namespace)
+        for change in self.plan.changes:
+            if change.seen is not None:
+                self.pen.know(change.id, change.seen.resource_version, change.before)
         done = self._earlier()
         finished = {one.result.id for one in done}
         if self.stage.part == "prune":
@@ -187,8 +212,9 @@ class _Stage:
         return tally.done({key: entry for key, entry in kept.items() if key in mine})
 
     def _keep(self, batch: Sequence[Done]) -> None:
-        self.work.lease.check()  # a successor tells these objects by its own results
-        tally.keep(self.work.parts, self.work.turn.run, batch)
+        tally.tell(batch, self.pen)
+        self.work.lease.check()  # a successor tells these objects by its own results; the ledger is told all the same
+        tally.keep(self.work.turn.run, batch, self.pen)
 
     def _prune(self, finished: set[ObjectId]) -> list[Done]:
         removals = {removal.id: removal for removal in self.plan.removals}

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fleetbeat.clients.blobs import Blobs
 from fleetbeat.clients.catalogs import Catalogs
 from fleetbeat.clients.due import DueSet
+from fleetbeat.clients.ledger import Ledger
 from fleetbeat.clients.observe import Observations
 from fleetbeat.clients.oci import OciSource
 from fleetbeat.clients.runs import Runs
@@ -22,6 +23,7 @@ class Parts:
     settings: Settings
     store: Store
     runs: Runs
+    ledger: Ledger
     blobs: Blobs
     catalogs: Catalogs
     due: DueSet
@@ -39,6 +41,7 @@ def parts() -> Parts:
         settings=settings,
         store=store,
         runs=Runs(store, settings),
+        ledger=Ledger(store, settings.ledger),
         blobs=Blobs(store, settings.blobs),
         catalogs=Catalogs(store),
         due=DueSet(store, settings.beat),

@@ -125,10 +125,12 @@ def _shrink(work: Work, known: dict[ObjectId, Known]) -> None:
         return
     try:
         digest, guard = work.record["digest"], work.lease.check
-        where = target(shared, turn.app, run=turn.run, fence=turn.fence, digest=digest, guard=guard)
+        pen = shared.ledger.pen(tally.execution(turn, "report"))
+        where = target(shared, turn.app, run=turn.run, fence=turn.fence, digest=digest, guard=guard, witness=pen.saw)
         parent = applyset.read(where.cluster, own, turn.app)
         if parent is not None and parent.run == turn.run:
-            applyset.shrink(where.cluster, parent, group_kinds=kinds, namespaces=spaces, digest=digest)
+            with pen.begin(where.cluster.name, applyset.places(own, turn.app), known_before=True):
+                applyset.shrink(where.cluster, parent, group_kinds=kinds, namespaces=spaces, digest=digest)
     except (LostLock, StoreUnavailable):
         raise
     except FleetbeatError:

@@ -7,6 +7,9 @@ from dataclasses import replace
 
 import orjson
 
+from fleetbeat.clients.ledger import Pen
+from fleetbeat.clients.runs import Turn
+from fleetbeat.decisions.ledger import Execution
 from fleetbeat.engine.plan import Known, known_from_json, known_to_json
 from fleetbeat.engine.write import Done
 from fleetbeat.model import Health, ObjectId, ObjectResult
@@ -15,10 +18,36 @@ from workers.parts import Parts
 Entry = tuple[ObjectResult, Known | None]
 
 
-def keep(shared: Parts, run: str, batch: Sequence[Done]) -> None:
-    """Objects that have to wait are left out: their turn is still to come."""
+def keep(run: str, batch: Sequence[Done], pen: Pen) -> None:
+    """Results and ledger together. Objects that have to wait are left out: their turn is still to come."""
     entries = {one.result.id: (one.result, one.known) for one in batch if not one.not_yet}
-    shared.runs.record(run, {key.key: _dump(key, entry) for key, entry in entries.items()})
+    pen.keep(run, {key.key: _dump(key, entry) for key, entry in entries.items()})
+
+
+def tell(batch: Sequence[Done], pen: Pen) -> None:
+    """What the ledger cannot know from the answers alone: why, what it was like before, and what others had done."""
+    for one in batch:
+        result, change = one.result, one.change
+        if change is not None:
+            pen.explain(result.id, result.reason)
+            if change.seen is not None:
+                pen.know(result.id, change.seen.resource_version, change.before)
+        elif result.audit_id:
+            pen.explain(result.id, result.reason)
+        elif result.outcome in ("created", "configured"):
+            pen.found(result.id, result.reason)
+        elif result.outcome in ("unchanged", "pruned"):
+            # It was so when its turn came: perhaps by a write of this run whose answer got lost.
+            pen.possible(result.id)
+
+
+def execution(turn: Turn, stage: str) -> Execution:
+    """Who writes and why, for the ledger. The cluster is told with the first write."""
+    said = {word: turn.record.get(word, "") for word in _ABOUT}
+    return Execution(turn.app, "", turn.run, turn.fence, stage, **said)
+
+
+_ABOUT = ("trigger", "by", "reason", "digest", "tag", "source", "revision")
 
 
 def done(entries: Mapping[ObjectId, Entry]) -> list[Done]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fleetbeat import __version__
-from fleetbeat.clients.cluster import KubernetesCluster
+from fleetbeat.clients.cluster import KubernetesCluster, Witness
 from fleetbeat.clients.cluster_transport import Guard
 from fleetbeat.decisions.inventory import applyset_id, parent_name
 from fleetbeat.errors import Refused
@@ -25,7 +25,14 @@ class Target:
 
 
 def target(
-    shared: Parts, app: str, *, run: str = "", fence: int = 0, digest: str = "", guard: Guard | None = None
+    shared: Parts,
+    app: str,
+    *,
+    run: str = "",
+    fence: int = 0,
+    digest: str = "",
+    guard: Guard | None = None,
+    witness: Witness | None = None,
 ) -> Target:
     """Raises Refused when the application has left the catalog meanwhile.
 
@@ -35,7 +42,9 @@ def target(
     if entry is None:
         raise Refused(f"application {app} is not in the catalog any more; what it applied stays")
     application, cluster, spec = entry
-    return connected(shared.settings, application, cluster, spec, run=run, fence=fence, digest=digest, guard=guard)
+    return connected(
+        shared.settings, application, cluster, spec, run=run, fence=fence, digest=digest, guard=guard, witness=witness
+    )
 
 
 def connected(
@@ -48,6 +57,7 @@ def connected(
     fence: int = 0,
     digest: str = "",
     guard: Guard | None = None,
+    witness: Witness | None = None,
 ) -> Target:
     client = KubernetesCluster.connect(cluster, http=settings.http, pool=settings.steps.parallel * 2)
     agent = f"fleetbeat/{__version__} app/{application.name}"
@@ -58,4 +68,4 @@ def connected(
     if digest:
         agent += f" rev/{digest.removeprefix('sha256:')[:12]}"
     name = parent_name(application.name)
-    return Target(application, client.acting(agent, guard), applyset_id(name, settings.namespace), spec)
+    return Target(application, client.acting(agent, guard, witness), applyset_id(name, settings.namespace), spec)

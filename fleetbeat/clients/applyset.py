@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 
 from fleetbeat import __version__
 from fleetbeat.decisions import inventory
+from fleetbeat.decisions.ledger import Place
 from fleetbeat.errors import Conflict, LostLock, NotYet, Refused
-from fleetbeat.model import CONFIG_MAP, NAMESPACE, Body
+from fleetbeat.model import CONFIG_MAP, NAMESPACE, Body, ObjectId
 from fleetbeat.ports import ClusterPort
 
 FENCE = "fleetbeat.dev/fence"  #: annotation: integer, grows with every taking of the application's lock
@@ -83,6 +84,12 @@ def read(cluster: ClusterPort, namespace: str, app: str) -> Parent | None:
         return None
     _check_owner(body, app)
     return _parse(body)
+
+
+def places(namespace: str, app: str) -> tuple[Place, ...]:
+    """What ``take`` and ``shrink`` may write."""
+    parent = ObjectId("", "ConfigMap", namespace, inventory.parent_name(app))
+    return Place(parent, CONFIG_MAP.plural), Place(ObjectId("", "Namespace", "", namespace), NAMESPACE.plural)
 
 
 def take(

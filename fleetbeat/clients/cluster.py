@@ -8,8 +8,8 @@ Facts of the API server this relies on (observed on 1.36, held by tests/contract
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
 from urllib.parse import quote
 
 import orjson
@@ -21,13 +21,17 @@ from fleetbeat.clients.cluster_transport import Answer, Guard, Transport
 from fleetbeat.decisions.inventory import FIELD_MANAGER
 from fleetbeat.errors import ClusterUnavailable, Conflict, Rejected
 from fleetbeat.model import ApiResource, ApiSet, Body, Cluster, ObjectId, Propagation
-from fleetbeat.ports import Absent, Expect, Seen, Written
+from fleetbeat.ports import Absent, Expect, Kept, Seen, Written
 from fleetbeat.settings import Http
 
 _Bodies = list[Body]  # inside the class, `list` is the method
+_Verb = Literal["create", "apply", "replace", "patch", "delete"]
 
 PAGE = 500  #: objects per list request, as kubectl asks
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
+#: told of every write that was carried out, right after its answer
+Witness = Callable[[Kept], None]
 
 _WARNING = re.compile(r'\d{3} \S+ "((?:[^"\\]|\\.)*)"')
 _OWN_WRITE = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
@@ -38,8 +42,9 @@ _DEFINES_KINDS = {("apiextensions.k8s.io", "CustomResourceDefinition"), ("apireg
 class KubernetesCluster:
     """One API server as one identity. Views share connections and discovery; each has its User-Agent and guard."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, witness: Witness | None = None) -> None:
         self._transport = transport
+        self._witness = witness
 
     @classmethod
     def connect(cls, cluster: Cluster, *, http: Http, pool: int = 16) -> KubernetesCluster:
@@ -50,12 +55,13 @@ class KubernetesCluster:
         connection = cluster_connect.connection(cluster, http, pool)
         return cls(Transport(connection, f"fleetbeat/{__version__}"))
 
-    def acting(self, user_agent: str, guard: Guard | None) -> KubernetesCluster:
+    def acting(self, user_agent: str, guard: Guard | None, witness: Witness | None = None) -> KubernetesCluster:
         """The same cluster under another User-Agent; ``guard()`` runs right before every write that is not a dry-run.
 
-        What the guard raises (LostLock) comes out of the write, which has then not been sent.
+        What the guard raises (LostLock) comes out of the write, which has then not been sent. ``witness`` is told of
+        each such write that went well; it must not raise, and several threads call it.
         """
-        return KubernetesCluster(self._transport.acting(user_agent, guard))
+        return KubernetesCluster(self._transport.acting(user_agent, guard), witness)
 
     @property
     def name(self) -> str:
@@ -149,13 +155,15 @@ class KubernetesCluster:
             content_type="application/apply-patch+yaml",  # JSON is YAML
             guarded=not dry_run,
         )
-        return self._written(doing, resource, answer, kept=not dry_run)
+        if dry_run:
+            return _written(doing, answer)
+        return self._kept("apply", doing, resource, answer, expect.resource_version if isinstance(expect, Seen) else "")
 
     def create(self, resource: ApiResource, body: Body) -> Written:
         doing = self._doing("create", resource, body=body)
         path = _path(doing, resource, _named(body)[0])
         answer = self._transport.send(doing, "POST", path, query=_OWN_WRITE, body=body, guarded=True)
-        return self._written(doing, resource, answer)
+        return self._kept("create", doing, resource, answer)
 
     def replace(self, resource: ApiResource, body: Body, *, dry_run: bool = False) -> Written:
         if not (body.get("metadata") or {}).get("resourceVersion"):
@@ -166,12 +174,15 @@ class KubernetesCluster:
         answer = self._transport.send(doing, "PUT", path, query=query, body=body, guarded=not dry_run, expected=(404,))
         if answer.status == 404:
             raise Conflict(f"{doing.what}: vanished from cluster {self.name} since it was looked at")
-        return self._written(doing, resource, answer, kept=not dry_run)
+        if dry_run:
+            return _written(doing, answer)
+        return self._kept("replace", doing, resource, answer, body["metadata"]["resourceVersion"])
 
     def patch(
         self, resource: ApiResource, namespace: str, name: str, operations: Sequence[Mapping[str, Any]]
     ) -> Written:
-        if not any(operation.get("path") == "/metadata/resourceVersion" for operation in operations):
+        seen = next((o.get("value", "") for o in operations if o.get("path") == "/metadata/resourceVersion"), None)
+        if seen is None:
             raise ValueError("a patch must carry the resourceVersion it was decided on")
         doing = self._doing("patch", resource, namespace, name, write=True, names_uid=True)
         answer = self._transport.send(
@@ -186,7 +197,7 @@ class KubernetesCluster:
         )
         if answer.status == 404:
             raise Conflict(f"{doing.what}: vanished from cluster {self.name} since it was looked at")
-        return self._written(doing, resource, answer)
+        return self._kept("patch", doing, resource, answer, seen)
 
     def delete(
         self,
@@ -206,7 +217,7 @@ class KubernetesCluster:
         }
         path = _path(doing, resource, namespace, name)
         answer = self._transport.send(doing, "DELETE", path, body=options, guarded=True, expected=(404,))
-        return None if answer.status == 404 else self._written(doing, resource, answer)
+        return None if answer.status == 404 else self._kept("delete", doing, resource, answer, seen.resource_version)
 
     def _doing(
         self,
@@ -221,19 +232,27 @@ class KubernetesCluster:
     ) -> Doing:
         if body is not None:
             namespace, name = _named(body)
-        what = str(ObjectId(resource.group, resource.kind, namespace if resource.namespaced else "", name))
+        id_ = ObjectId(resource.group, resource.kind, namespace if resource.namespaced else "", name)
         secret = body if body and (resource.group, resource.kind) == ("", "Secret") else {}
-        return Doing(self.name, verb, what, write or body is not None, names_uid, secret)
+        return Doing(self.name, verb, str(id_), write or body is not None, names_uid, secret, id_)
 
-    def _written(self, doing: Doing, resource: ApiResource, answer: Answer, *, kept: bool = True) -> Written:
-        if kept and (resource.group, resource.kind) in _DEFINES_KINDS:
+    def _kept(self, verb: _Verb, doing: Doing, resource: ApiResource, answer: Answer, seen: str = "") -> Written:
+        """The answer to a write that was not a dry-run, and everything that follows from it."""
+        if (resource.group, resource.kind) in _DEFINES_KINDS:
             self._transport.connection.discovery.kinds_written()
-        return Written(
-            body=_document(doing, answer),
-            created=answer.status == 201,
-            audit_id=answer.headers.get("Audit-Id", ""),
-            warnings=_warnings(answer),
-        )
+        written = _written(doing, answer)
+        if self._witness is not None and doing.id is not None:
+            self._witness(Kept(verb, resource, doing.id, seen, written))
+        return written
+
+
+def _written(doing: Doing, answer: Answer) -> Written:
+    return Written(
+        body=_document(doing, answer),
+        created=answer.status == 201,
+        audit_id=answer.headers.get("Audit-Id", ""),
+        warnings=_warnings(answer),
+    )
 
 
 def _expecting(body: Body, expect: Expect | None) -> Body:

@@ -19,7 +19,7 @@ import orjson
 import urllib3.exceptions as http
 
 from fleetbeat.errors import ClusterUnavailable, Conflict, FleetbeatError, NotYet, Rejected, Unauthorized
-from fleetbeat.model import Body
+from fleetbeat.model import Body, ObjectId
 
 _QUOTED = 1000  # characters of the server's message that are passed on
 _SHORTEST_HIDDEN = 4  # characters; replacing shorter Secret values would garble the message
@@ -40,6 +40,7 @@ class Doing:
     write: bool = False  #: the server was asked to change something (a dry-run is a write that is not kept)
     names_uid: bool = False  #: the body carries the uid of the object it expects
     secret: Body = field(default_factory=dict, repr=False)  #: the Secret in the request, whose values no message quotes
+    id: ObjectId | None = None  #: the one object it is about
 
 
 def refusal(doing: Doing, status: int, headers: Mapping[str, str], content: bytes) -> FleetbeatError:

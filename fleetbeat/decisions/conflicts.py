@@ -14,9 +14,8 @@ from fnmatch import fnmatchcase
 from fleetbeat.decisions.changes import Path
 from fleetbeat.decisions.fieldsets import Steps, owned_at, text
 from fleetbeat.decisions.inventory import FIELD_MANAGER
-from fleetbeat.decisions.ownership import Manager
 from fleetbeat.decisions.selectors import fits, overlaps, pointer_steps
-from fleetbeat.model import Body, ConflictPolicy, ConflictRule, ObjectId
+from fleetbeat.model import Body, ConflictPolicy, ConflictRule, Manager, ObjectId
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fleetbeat.decisions.inventory import FIELD_MANAGER, PART_OF
-from fleetbeat.model import Body
+from fleetbeat.model import Body, Manager
 
 # ── owner ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -131,20 +131,6 @@ _FOREIGN: tuple[Callable[[Body, _Marks, _Marks], Foreign | None], ...] = (
 
 
 # ── authors of a change ──────────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True)
-class Manager:
-    """One entry of ``metadata.managedFields``."""
-
-    name: str
-    operation: str  #: "Apply" or "Update"
-    time: str  #: RFC 3339, of the entry's last change
-    subresource: str = ""  #: "scale", "status", "" = the object itself
-
-    def __str__(self) -> str:
-        how = f"{self.operation} of {self.subresource}" if self.subresource else self.operation
-        return f"{self.name} ({how}{f', {self.time}' if self.time else ''})"
 
 
 def changed_by(live: Body, paths: Iterable[tuple[str, ...]], *, own: str = FIELD_MANAGER) -> tuple[Manager, ...]:

@@ -14,6 +14,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fleetbeat.decisions.changes import GONE, fingerprint, moved
+from fleetbeat.decisions.ledger import object_hash
 from fleetbeat.decisions.manifests import RawManifest, bundle_kinds
 from fleetbeat.decisions.ownership import changed_by
 from fleetbeat.decisions.treatment import is_immutable
@@ -23,7 +24,7 @@ from fleetbeat.engine.parallel import Requests
 from fleetbeat.engine.plan import Change, Known
 from fleetbeat.engine.weigh import Weighed, Weigher
 from fleetbeat.errors import Conflict, NotYet, Refused, Rejected, Unauthorized
-from fleetbeat.model import ApiSet, Body, Manifest, ObjectId, ObjectResult
+from fleetbeat.model import ApiSet, Body, Manager, Manifest, ObjectId, ObjectResult
 from fleetbeat.ports import ClusterPort
 
 
@@ -189,11 +190,14 @@ class Comparer:
         if not weighed.differs and (weighed.takeover is None or same_manifest):
             result = ObjectResult(key, "unchanged", "; ".join(weighed.notes), wave)
             return Verdict(None, result, mark, current, weighed.answer)
-        managers = tuple(dict.fromkeys(m.name for m in changed_by(current, weighed.paths)))
-        reason = _why(weighed, managers, same_manifest)
+        editors = changed_by(current, weighed.paths)
+        managers = tuple(dict.fromkeys(editor.name for editor in editors))
+        reason = _why(weighed, editors, same_manifest)
         if same_manifest and not self._heal:
             return Verdict(
-                result=ObjectResult(key, "skipped", f"{reason}; self-heal is off", wave, managers=managers),
+                result=ObjectResult(
+                    key, "skipped", f"{reason}; self-heal is off", wave, managers=managers, editors=editors
+                ),
                 known=mark._replace(hash=rendered + _LEFT),
                 live=current,
                 wanted=weighed.answer,
@@ -208,6 +212,8 @@ class Comparer:
             weighed.how,
             weighed.edits,
             weighed.patch,
+            object_hash(current),
+            editors if same_manifest else (),
         )
         return Verdict(change=change, live=current, wanted=weighed.answer)
 
@@ -231,8 +237,9 @@ _LEFT = " left"
 _FIRST = {"Namespace": 0, "CustomResourceDefinition.apiextensions.k8s.io": 0, "ServiceAccount": 1}
 
 
-def _why(weighed: Weighed, managers: Sequence[str], drifted: bool) -> str:
-    """``data.greeting changed by kubectl-edit`` for drift, ``data.greeting, spec.replicas`` for a new manifest."""
+def _why(weighed: Weighed, editors: Sequence[Manager], drifted: bool) -> str:
+    """What differs: ``data.greeting, spec.replicas`` for a new manifest, for drift with those who changed it:
+    ``data.greeting changed by kubectl-edit (Update, 2026-11-30T14:03:11Z)``."""
     more = [weighed.takeover.reason] if weighed.takeover else []
     more += weighed.notes
     shown = ", ".join(weighed.shown[:3])
@@ -240,9 +247,9 @@ def _why(weighed: Weighed, managers: Sequence[str], drifted: bool) -> str:
         shown += f" and {len(weighed.shown) - 3} more"
     if weighed.adopted:
         shown = f"adopted; sets {shown}" if shown else "adopted"
-    elif drifted and shown and not managers:
+    elif drifted and shown and not editors:
         # The API server records the owners of fields that are there, not who took one away.
         shown = f"{shown} removed by somebody whom only the cluster's audit log knows"
     elif drifted and shown:
-        shown = f"{shown} changed by {' and '.join(managers)}"
+        shown = f"{shown} changed by {' and '.join(map(str, editors))}"
     return "; ".join(filter(None, (shown, *more)))

@@ -12,7 +12,7 @@ import orjson
 
 from fleetbeat.decisions.changes import Fingerprint
 from fleetbeat.decisions.fieldsets import Edit
-from fleetbeat.model import Manifest, ObjectId, ObjectResult, Origin
+from fleetbeat.model import Manager, Manifest, ObjectId, ObjectResult, Origin
 from fleetbeat.ports import Seen
 
 #: "apply" server-side, "replace" by PUT, "recreate" = delete, wait until it is gone, create
@@ -32,6 +32,8 @@ class Change:
     how: How = "apply"
     edits: tuple[Edit, ...] = ()  #: to the manifest before it is sent: what is left to others
     patch: tuple[dict[str, Any], ...] = field(default=(), repr=False)  #: JSON patch that goes before the apply
+    before: str = ""  #: ledger.object_hash of the object as it was seen, "" = it was absent
+    editors: tuple[Manager, ...] = ()  #: what the API server recorded of those managers' writes
 
 
 @dataclass(frozen=True)
@@ -117,8 +119,10 @@ class Plan:
                     how,
                     tuple(Edit.from_json(edit) for edit in edits),
                     tuple(patch),
+                    before,
+                    tuple(Manager.from_json(editor) for editor in editors),
                 )
-                for key, index, wave, seen, reason, managers, how, edits, patch in data["changes"]
+                for key, index, wave, seen, reason, managers, how, edits, patch, before, editors in data["changes"]
             ),
             removals=tuple(Removal(of(key), Seen(*seen), *rest) for key, seen, *rest in data["removals"]),
             stages=tuple(
@@ -135,7 +139,7 @@ class Plan:
 def _change(change: Change) -> list[Any]:
     seen, edits = _seen(change.seen), [edit.to_json() for edit in change.edits]
     about = [change.id.key, change.index, change.wave, seen, change.reason, change.managers]
-    return [*about, change.how, edits, change.patch]
+    return [*about, change.how, edits, change.patch, change.before, [editor.to_json() for editor in change.editors]]
 
 
 def known_to_json(known: dict[ObjectId, Known]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from fleetbeat.decisions.changes import fingerprint
 from fleetbeat.decisions.fieldsets import edited
+from fleetbeat.decisions.ledger import object_hash
 from fleetbeat.engine.judging import Judge
 from fleetbeat.engine.parallel import Requests
 from fleetbeat.engine.plan import Change, Known
@@ -33,6 +34,7 @@ class Done:
     health: Health | None = None
     not_yet: str = ""  #: why it could not be tried yet (a kind not served yet, a namespace going away)
     gone: bool = False  #: deleted, and the API server said that nothing holds it
+    change: Change | None = None  #: as it was written in the end: on which state, and what that was like
 
 
 def write_stage(
@@ -120,8 +122,9 @@ class _Writer:
                 change.wave,
                 managers=change.managers,
                 audit_id=written.audit_id,
+                editors=change.editors,
             )
-            return self._done(result, manifest, written.body)
+            return replace(self._done(result, manifest, written.body), change=change)
         raise Refused(f"{change.id} was changed by somebody else at each of {TRIES} tries; it is looked at again later")
 
     def _send(self, resource: ApiResource, change: Change, manifest: Manifest) -> Written:
@@ -158,7 +161,7 @@ class _Writer:
         """The object is not as it was when the change was decided. ``own``: perhaps because this run has written it."""
         live = self._cluster.get(resource, change.id.namespace, change.id.name)
         if live is None:
-            return replace(change, seen=None, how="apply", edits=(), patch=())
+            return replace(change, seen=None, how="apply", edits=(), patch=(), before="")
         weighed = self._weigher.weigh(resource, manifest, live)
         if not weighed.differs:
             note = "; ".join(weighed.notes) or "was as wanted when its turn came"
@@ -166,8 +169,16 @@ class _Writer:
             if own:
                 word: Outcome = "created" if change.seen is None or change.how == "recreate" else "configured"
                 result = ObjectResult(change.id, word, change.reason, change.wave, managers=change.managers)
+                result = replace(result, editors=change.editors)
             return self._done(result, manifest, live)
-        return replace(change, seen=weighed.seen, how=weighed.how, edits=weighed.edits, patch=weighed.patch)
+        return replace(
+            change,
+            seen=weighed.seen,
+            how=weighed.how,
+            edits=weighed.edits,
+            patch=weighed.patch,
+            before=object_hash(live),
+        )
 
     def _done(self, result: ObjectResult, manifest: Manifest, live: Body) -> Done:
         state = self._judge.health(live)

@@ -41,6 +41,11 @@ def web(fleet: Fleet, namespace: str) -> dict[str, Any]:
     return live
 
 
+def web_entry(live: dict[str, Any], manager: str) -> dict[str, Any]:
+    (entry,) = [entry for entry in live["metadata"]["managedFields"] if entry["manager"] == manager]
+    return entry
+
+
 @pytest.mark.parametrize(
     ("patch", "manager", "told"),
     [
@@ -53,10 +58,11 @@ def web(fleet: Fleet, namespace: str) -> dict[str, Any]:
 def test_a_hand_edit_is_healed_and_told(
     synced: tuple[Fleet, str, str], patch: dict[str, Any], manager: str, told: str
 ) -> None:
-    """Field case b11: the manager that made the change is named wherever the API server recorded one."""
+    """Field case b11: who made the change, how and when is named wherever the API server recorded it."""
     fleet, namespace, app = synced
     before = web(fleet, namespace)
     edit(fleet, namespace, patch, manager)
+    edited = web(fleet, namespace)
     fleet.ring(app)
     entry = fleet.wait_run(app, since=1)
     assert entry["trigger"] == "Drift"
@@ -70,8 +76,11 @@ def test_a_hand_edit_is_healed_and_told(
         # managedFields names the owners of what is there; who took something away is in no object's metadata.
         assert "audit log" in result["reason"]
     else:
-        assert manager in result["reason"]
         assert result["managers"] == [manager]
+        (editor,) = result["editors"]
+        written = web_entry(edited, manager)
+        assert editor == {"manager": manager, "operation": "Update", "time": written["time"]}
+        assert f"changed by {manager} (Update, {written['time']})" in result["reason"]
 
 
 def test_a_deleted_object_comes_back(synced: tuple[Fleet, str, str]) -> None:

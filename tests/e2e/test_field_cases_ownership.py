@@ -489,7 +489,9 @@ def test_a_person_who_scales_is_overruled(
     path = f"/apis/apps/v1/namespaces/{namespace}/deployments/web"
     hands.scale(path, 9, "kubectl")
     entry = look(fleet, app)
-    assert "spec.replicas changed by kubectl" in entry["results"][0]["reason"]
+    # The API server notes no time for a write through scale.
+    assert "spec.replicas changed by kubectl (Update of scale)" in entry["results"][0]["reason"]
+    assert entry["results"][0]["editors"] == [{"manager": "kubectl", "operation": "Update", "subresource": "scale"}]
     assert hands.get(path)["spec"]["replicas"] == 3
     restarted = {"kubectl.kubernetes.io/restartedAt": "2026-11-30T12:00:00Z"}
     hands.merge(path, {"spec": {"template": {"metadata": {"annotations": restarted}}}}, "kubectl-rollout")
@@ -624,7 +626,7 @@ def test_an_object_ignores_its_own_pointers(
     app = synced(config_map("web", data={"a": "1", "b": "1", "d": "1"}, annotations=mark, labels={"c/d": "1"}))
     hands.merge(f"{maps}/web", {"data": {"a": "9", "b": None, "d": "9"}, "metadata": {"labels": {"c/d": "9"}}}, "tuner")
     entry = look(fleet, app)
-    assert entry["results"][0]["reason"] == "data.d changed by tuner"
+    assert entry["results"][0]["reason"].startswith("data.d changed by tuner (Update, ")
     live = hands.get(f"{maps}/web")
     assert live["data"] == {"a": "9", "d": "1"}
     assert live["metadata"]["labels"]["c/d"] == "9"
