@@ -73,6 +73,12 @@ def blob(digest: str) -> str:
     return f"{PREFIX}blob:{digest}"
 
 
+def watching(cluster: str) -> str:
+    """string = "host:pid token" of the process that watches this cluster. Writer: `fleetbeat watch`. TTL
+    ``settings.watch.lease``."""
+    return f"{PREFIX}watching:{cluster}"
+
+
 def resolved(source_key: str) -> str:
     """string: what a tag or range meant moments ago, shared by all applications of the source: "digest tag", or
     "throttled message" while the registry wants to be left alone. TTL seconds.

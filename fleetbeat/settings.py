@@ -64,6 +64,18 @@ class Observe:
 
 
 @dataclass(frozen=True)
+class Watch:
+    lease: float = 10.0
+    """Seconds after which another process takes over the watch of a cluster from one that died."""
+    gap: float = 0.5
+    """Seconds at least between two rings of one application: a storm of edits is answered twice a second."""
+    silence: float = 90.0
+    """Seconds without a line, bookmarks included (one a minute), after which a watch counts as broken."""
+    clusters: int = 20
+    """Clusters one process watches at most; a thread and a connection for each kind of each."""
+
+
+@dataclass(frozen=True)
 class Bundles:
     """Limits while pulling and unpacking; a bundle over one of them is refused by name of the limit."""
 
@@ -120,6 +132,7 @@ class Settings:
     beat: Beat = field(default_factory=Beat)
     steps: Steps = field(default_factory=Steps)
     observe: Observe = field(default_factory=Observe)
+    watch: Watch = field(default_factory=Watch)
     bundles: Bundles = field(default_factory=Bundles)
     http: Http = field(default_factory=Http)
     blobs: Blobs = field(default_factory=Blobs)

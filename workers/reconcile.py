@@ -151,7 +151,7 @@ def _moved(shared: Parts, where: Target, look: Look) -> set[ObjectId]:
         where.applyset,
         places,
         age=min(interval * limits.share, limits.longest),
-        since=int(look.state.get("ended") or 0),
+        since=max(int(look.state.get("ended") or 0), int(look.state.get("noticed") or 0)),
     )
     changed: set[ObjectId] = set()
     restless: list[ObjectId] = []

@@ -22,13 +22,14 @@ SECTIONS = {
     },
     "On one machine": {
         "demo": Entry(_HERE + "demo:demo", "See a sync, a heal and a refused mistake on real parts."),
-        "up": Entry(_HERE + "up:up", "Run Redis, beat, workers and Flower for a catalog folder."),
+        "up": Entry(_HERE + "up:up", "Run Redis, beat, watch, workers and Flower for a catalog folder."),
         "env": Entry(_HERE + "env:env", "Shell lines that reach what `fleetbeat up` runs."),
         "local": Entry(
             _HERE + "local:local", "Run one part Fleetbeat needs on this machine: a cluster, a registry or Redis."
         ),
     },
     "Set up and check": {
+        "watch": Entry(_HERE + "watch:watch", "Watch the clusters, so that drift is found at once."),
         "doctor": Entry(_HERE + "doctor:doctor", "Check everything an installation needs."),
         "key": Entry(_HERE + "key:key", "Print a new key for FLEETBEAT_KEY."),
         "completion": Entry(_HERE + "completion:completion", "Print completion for a shell."),

@@ -42,6 +42,9 @@ class Parts:
         name = f"worker-{number}"
         return self._celery(name, ["-A", "workers.app", "worker", *options, "-n", f"{name}@%h", "--loglevel=INFO"])
 
+    def watch(self) -> Process:
+        return self._python("watch", ["-m", "scheduler.watch"])
+
     def flower(self, port: int, password: str) -> Process:
         """Only on this machine, with a password, and unable to change anything."""
         options = ["--address=127.0.0.1", f"--port={port}", "--read_only"]
@@ -50,12 +53,15 @@ class Parts:
         return self._celery("flower", ["-A", "workers.app", "flower", *options], login)
 
     def _celery(self, name: str, arguments: list[str], env: Mapping[str, str] | None = None) -> Process:
+        return self._python(name, ["-m", "celery", *arguments], env)
+
+    def _python(self, name: str, arguments: list[str], env: Mapping[str, str] | None = None) -> Process:
         return Process(
             name,
-            [sys.executable, "-m", "celery", *arguments],
+            [sys.executable, *arguments],
             log=self._folder / "logs" / f"{name}.log",
             env={**self._env, **(env or {})},
-            # Celery puts the working folder first on its import path: somebody's `workers` folder must not be found.
+            # Celery and `-m` put the working folder first on the import path: somebody's `workers` must not be found.
             cwd=self._folder,
         )
 

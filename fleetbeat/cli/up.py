@@ -21,6 +21,9 @@ Examples:
 )
 @click.argument("catalog", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--workers", type=click.IntRange(1, 64), default=2, show_default=True, help="Worker processes.")
+@click.option(
+    "--watch/--no-watch", default=True, show_default=True, help="Watch the clusters, so that drift is found at once."
+)
 @click.option("--port", type=click.IntRange(1, 65535), default=5555, show_default=True, help="Flower's port.")
 @click.option("--flower/--no-flower", default=True, show_default=True, help="Run Flower, the view of the work.")
 @click.option(
@@ -29,8 +32,8 @@ Examples:
     help="Folder for key, Redis data and logs. Default: ~/.local/state/fleetbeat.",
 )
 @click.pass_obj
-def up(session: Session, catalog: Path, workers: int, port: int, flower: bool, data: Path | None) -> None:
-    """Run Redis, beat, workers and Flower for a catalog folder.
+def up(session: Session, catalog: Path, workers: int, watch: bool, port: int, flower: bool, data: Path | None) -> None:
+    """Run Redis, beat, watch, workers and Flower for a catalog folder.
 
     Everything one machine needs, supervised: what dies is started again. Redis is an embedded one, or the one of
     FLEETBEAT_REDIS_URL when that is set. Listens on 127.0.0.1 only. Ctrl-C stops all of it; state and key stay in
@@ -42,6 +45,7 @@ def up(session: Session, catalog: Path, workers: int, port: int, flower: bool, d
     plan = Plan(
         catalog=catalog.resolve(),
         workers=workers,
+        watch=watch,
         flower_port=port if flower else None,
         flower_password=secrets.token_urlsafe(12),
     )

@@ -29,6 +29,7 @@ class Plan:
 
     catalog: Path
     workers: int
+    watch: bool
     flower_port: int | None
     flower_password: str
 
@@ -47,7 +48,10 @@ def run(session: Session, installation: Installation, plan: Plan, stop: threadin
             supervisor.start(parts.beat())
             for number in range(1, plan.workers + 1):
                 supervisor.start(parts.worker(number))
-            _say(f"beat and {plan.workers} worker{'s' * (plan.workers > 1)} started")
+            if plan.watch:
+                supervisor.start(parts.watch())
+            watch = ", a watch" if plan.watch else ""
+            _say(f"beat{watch} and {plan.workers} worker{'s' * (plan.workers > 1)} started")
             if plan.flower_port is not None:
                 port = plan.flower_port
                 if listens(port):

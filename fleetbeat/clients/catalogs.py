@@ -137,6 +137,15 @@ class Catalogs:
         spec_digest = self._store.fingerprint(application[1] + b"\n" + cluster[1])
         return application[2], cluster[2], spec_digest
 
+    def clusters(self) -> dict[str, Cluster]:
+        """All clusters by name. Two round trips."""
+        with errors():
+            entries = cast("list[bytes]", self._store.redis.hkeys(keys.CATALOG))
+        names = sorted(entry.decode() for entry in entries if entry.startswith(_CLUSTER.encode()))
+        sealed = self._read(names) if names else []
+        parsed = {n: self._entry(n, text, parse_cluster)[2] for n, text in zip(names, sealed, strict=True) if text}
+        return {name.removeprefix(_CLUSTER): cluster for name, cluster in parsed.items()}
+
     def names(self) -> list[str]:
         """Names of all applications, sorted."""
         with errors():

@@ -8,7 +8,8 @@ Facts of the API server this relies on (observed on 1.36, held by tests/contract
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -29,6 +30,7 @@ _Verb = Literal["create", "apply", "replace", "patch", "delete"]
 
 PAGE = 500  #: objects per list request, as kubectl asks
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+METADATA_EVENTS = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 #: told of every write that was carried out, right after its answer
 Witness = Callable[[Kept], None]
@@ -92,6 +94,12 @@ class KubernetesCluster:
         self, resource: ApiResource, *, selector: str = "", namespace: str = "", metadata_only: bool = False
     ) -> list[Body]:
         """Items carry the resource's own apiVersion and kind, which the server leaves out of lists."""
+        return self.listing(resource, selector=selector, namespace=namespace, metadata_only=metadata_only)[0]
+
+    def listing(
+        self, resource: ApiResource, *, selector: str = "", namespace: str = "", metadata_only: bool = False
+    ) -> tuple[_Bodies, str]:
+        """As ``list``, with the resourceVersion a watch goes on from; "" of a kind that is not served."""
         doing = Doing(self.name, "list", f"{resource.plural} with {selector}" if selector else resource.plural)
         accept = METADATA_ONLY if metadata_only else "application/json"
         query = {"limit": str(PAGE)}
@@ -105,7 +113,7 @@ class KubernetesCluster:
 
     def _pages(
         self, doing: Doing, resource: ApiResource, namespace: str, query: Mapping[str, str], accept: str
-    ) -> _Bodies | None:
+    ) -> tuple[_Bodies, str] | None:
         """None when the server no longer has the snapshot that the first page was of."""
         path = _path(doing, resource, namespace)
         identity = {"apiVersion": _api_version(resource), "kind": resource.kind}
@@ -119,13 +127,28 @@ class KubernetesCluster:
             if answer.status == 410:
                 return None
             if answer.status == 404:  # the kind is not served
-                return []
+                return [], ""
             page = _document(doing, answer)
             found += [{**item, **identity} for item in page.get("items") or ()]
-            token = (page.get("metadata") or {}).get("continue")
+            about = page.get("metadata") or {}
+            token = about.get("continue")
             if not token:
-                return found
+                return found, str(about.get("resourceVersion", ""))
             following = {"continue": token}
+
+    def events(
+        self, resource: ApiResource, *, selector: str, namespace: str, since: str, seconds: int, silence: float
+    ) -> AbstractContextManager[Iterator[bytes]]:
+        """The lines of a metadata-only watch with bookmarks, JSON ``{"type": …, "object": …}`` each.
+
+        ``since``: the resourceVersion to go on from; ``seconds``: when the server ends it in good order; ``silence``:
+        seconds after which a silent one counts as broken. Raises as ``Transport.stream`` does.
+        """
+        doing = Doing(self.name, "watch", f"{resource.plural} with {selector}" if selector else resource.plural)
+        path = _path(Doing(self.name, "list", resource.plural), resource, namespace)
+        query = {"watch": "1", "allowWatchBookmarks": "true", "resourceVersion": since, "timeoutSeconds": str(seconds)}
+        query |= {"labelSelector": selector} if selector else {}
+        return self._transport.stream(doing, path, query=query, accept=METADATA_EVENTS, silence=silence)
 
     # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────
 

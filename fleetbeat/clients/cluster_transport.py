@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
 import orjson
+import urllib3
 import urllib3.exceptions as http
 
 from fleetbeat.clients import cluster_connect
@@ -25,8 +27,16 @@ ATTEMPTS = 3
 PAUSE_BUDGET = 3.0  #: seconds one request may spend waiting between its attempts
 FIRST_PAUSE = 0.1  #: seconds before the second attempt where the server named none; doubled after that, ± half
 
+LONGEST_LINE = 16 * 2**20  #: bytes; an object is stored in 1.5 MiB at most
+
+Lines = Iterator[bytes]
+
 #: raised by the caller's guard, called right before a write leaves
 Guard = Callable[[], None]
+
+
+class Expired(ClusterUnavailable):
+    """The server no longer has what a watch was to go on from: list anew."""
 
 
 @dataclass(frozen=True)
@@ -78,15 +88,12 @@ class Transport:
         Every write this client makes carries preconditions (absence, or uid and resourceVersion), so an attempt whose
         answer got lost may be repeated: the repetition is a Conflict at worst, and the caller looks again.
         """
-        headers = {"User-Agent": self._user_agent, "Accept": accept}
-        authorization = self.connection.authorization()
-        if authorization:
-            headers["Authorization"] = authorization
+        headers = self._headers(accept)
         content = None
         if body is not None:
             headers["Content-Type"] = content_type
             content = _encode(doing, body)
-        target = self.connection.prefix + path + (f"?{urlencode(query)}" if query else "")
+        target = self._target(path, query)
         paused = 0.0
         for attempt in range(1, ATTEMPTS + 1):
             outcome = self._in_turn(doing, method, target, headers, content, expected, self._guard if guarded else None)
@@ -98,6 +105,48 @@ class Transport:
             paused += pause
             self._sleep(pause)
         raise AssertionError("unreachable")
+
+    @contextmanager
+    def stream(
+        self, doing: Doing, path: str, *, query: Mapping[str, str], accept: str, silence: float
+    ) -> Iterator[Lines]:
+        """The lines of one long answer, as they come; the block's end closes it.
+
+        It has a connection of its own beside the pool's slots. ``silence``: seconds without a byte after which it has
+        broken off. Raises what ``send`` raises, ClusterUnavailable from the lines too; nothing is tried twice.
+        """
+        connection = self.connection
+        timeout = urllib3.Timeout(connect=connection.timeout.connect_timeout, read=silence)
+        response: Any = None
+        try:
+            response = connection.pool.urlopen(
+                "GET",
+                self._target(path, query),
+                headers=self._headers(accept),
+                timeout=timeout,
+                retries=False,
+                redirect=False,
+                preload_content=False,
+            )
+            if response.status != 200:
+                if response.status == 401:
+                    cluster_connect.forget(connection)
+                refused = refusal(doing, response.status, response.headers, response.data)
+                raise Expired(str(refused)) if response.status == 410 else refused
+            yield _lines(response)
+        except (http.HTTPError, OSError) as error:
+            raise unreachable(doing, connection.address, error) from error
+        finally:
+            if response is not None:
+                response.close()  # not given back: what is left of the answer is not read
+
+    def _headers(self, accept: str) -> dict[str, str]:
+        headers = {"User-Agent": self._user_agent, "Accept": accept}
+        authorization = self.connection.authorization()
+        return {**headers, "Authorization": authorization} if authorization else headers
+
+    def _target(self, path: str, query: Mapping[str, str] | None) -> str:
+        return self.connection.prefix + path + (f"?{urlencode(query)}" if query else "")
 
     def _in_turn(
         self,
@@ -164,6 +213,16 @@ class Transport:
         refused = refusal(doing, answer.status, answer.headers, answer.content)
         again = isinstance(refused, ClusterUnavailable) and _passing(doing, answer.status, str(refused))
         return _Failed(refused, None, again, retry_after(answer.headers))
+
+
+def _lines(response: Any) -> Lines:
+    """Whole lines; one that is cut off by the end of the answer is dropped."""
+    rest = b""
+    for chunk in response.stream(1 << 16):
+        *whole, rest = (rest + chunk).split(b"\n")
+        yield from whole
+        if len(rest) > LONGEST_LINE:
+            raise http.HTTPError("a line of more than 16 MiB")
 
 
 @dataclass(frozen=True)

@@ -117,6 +117,18 @@ class DueSet:
         names = [keys.DUE, keys.PERIODS, keys.BELL]
         return bool(self._store.script("ring", names, [app, at, int(only_earlier), self._idle]))
 
+    def notice(self, app: str) -> Claimed | None:
+        """Something of the application moved in its cluster: claim it, to be published and settled at once.
+
+        None when there is nothing to publish: a run is under way, and the application is looked at again when that has
+        ended well, or the catalog has no such application.
+        """
+        names = [keys.run(app), keys.DUE, keys.PERIODS, keys.state(app)]
+        said, *times = self._store.script("notice", names, [app, self._lease])
+        if said != b"ring":
+            return None
+        return Claimed(ticks=[app], urgent=[], looked=1, now_ms=times[0], lease_ms=times[1], next_due_ms=None)
+
     def wait(self, timeout: float) -> bool:
         """Sleep up to ``timeout`` seconds (at most 5), or until the bell: True."""
         seconds = min(max(timeout, 0.001), _LONGEST_WAIT)  # 0 would mean for ever

@@ -29,7 +29,9 @@ if #ARGV >= 9 then
 end
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
-local again = redis.call('EXISTS', KEYS[7]) == 1 or redis.call('HGET', KEYS[1], 'again') == '1'
+local again = redis.call('EXISTS', KEYS[7]) == 1
+-- A watch saw something move meanwhile. After a failure that does not cut the pause short: it may be what fails us.
+again = again or (ARGV[5] == 'slot' and redis.call('HEXISTS', KEYS[1], 'noticed') == 1)
 -- What was seen of the cluster before this moment knows less than the run did (clients/observe.py).
 redis.call('HSET', KEYS[5], 'ended', now)
 redis.call('DEL', KEYS[1], KEYS[2])
