@@ -111,6 +111,21 @@ def workers(session: Session) -> Iterator[Check]:
         yield Check("workers", "fail", "none answers within a second", todo)
 
 
+def watch(session: Session) -> Iterator[Check]:
+    """Does somebody watch each cluster? Nobody has to."""
+    held = session.watchers()
+    alone = sorted(name for name, process in held.items() if not process)
+    if not held:
+        return
+    if not alone:
+        yield Check("watch", "ok", f"by {', '.join(sorted(set(held.values())))}")
+    elif len(alone) == len(held):
+        yield Check("watch", "ok", "none: drift is found at the regular ticks")
+    else:
+        todo = "look at the log of `fleetbeat watch`, or start another one: each watches up to FLEETBEAT_WATCH_CLUSTERS"
+        yield Check("watch", "warn", f"nobody watches {', '.join(alone)}", todo)
+
+
 def catalog(session: Session) -> Iterator[Check]:
     """Is a catalog in force, is the one on disk the same, and is it sealed with our key?"""
     status = session.catalogs.status()

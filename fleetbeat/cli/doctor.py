@@ -63,6 +63,7 @@ def examine(session: Session) -> Iterator[Check]:
     yield from checks.beats(pulse)
     yield from _guarded("workers", lambda: checks.workers(session))
     yield from _guarded("catalog", lambda: checks.catalog(session))
+    yield from _guarded("watch", lambda: checks.watch(session))
     yield from _outside(session)
 
 

@@ -100,6 +100,12 @@ class Session:
 
         return ping_workers(make_app(self.settings, "fleetbeat.cli"))
 
+    def watchers(self) -> dict[str, str]:
+        """Cluster of the catalog → the process that watches it, "" without one."""
+        from fleetbeat.clients.watch_lease import watchers
+
+        return watchers(self.store, sorted(self.catalogs.clusters()))
+
     def push(self, directory: Path, reference: str, *, annotations: Mapping[str, str], plain_http: bool) -> Revision:
         """Pack a folder and push it, logged in as docker's config says."""
         from fleetbeat.cli.login import auth_for

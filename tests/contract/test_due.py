@@ -425,3 +425,31 @@ def test_foreign_errors_stop_here() -> None:
         with pytest.raises(StoreUnavailable) as caught:
             call()
         assert "hunter2" not in str(caught.value)
+
+
+# ── what a watch noticed ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_notice_is_claimed_and_settled_like_a_tick(due: DueSet, store: Store) -> None:
+    due.register({"shop": 3600.0})
+    claimed = due.notice("shop")
+    assert claimed is not None
+    assert claimed.ticks == ["shop"]
+    assert score(store, "shop") == claimed.lease_ms, "a lost message is rung again when the lease ends"
+    assert int(store.redis.hget(keys.state("shop"), "noticed") or 0) == claimed.now_ms
+    due.settle(claimed)
+    assert score(store, "shop") == slot("shop", claimed.now_ms, 3600.0)
+
+
+def test_a_notice_during_a_run_is_left_to_the_run(due: DueSet, store: Store) -> None:
+    due.register({"shop": 3600.0})
+    store.redis.hset(keys.run("shop"), "run", "r1")
+    before = score(store, "shop")
+    assert due.notice("shop") is None
+    assert score(store, "shop") == before
+    assert store.redis.hexists(keys.run("shop"), "noticed")
+
+
+def test_a_notice_of_an_unknown_application_writes_nothing(due: DueSet, store: Store) -> None:
+    assert due.notice("nobody") is None
+    assert not store.redis.exists(keys.state("nobody"))

@@ -378,6 +378,18 @@ def test_finish_looks_again_at_once_when_asked_meanwhile(runs: Runs, store: Stor
     assert runs.look("shop").request["id"] == "q1"
 
 
+@pytest.mark.parametrize(("next_look", "again"), [(None, True), (60.0, False)], ids=["went well", "failed"])
+def test_finish_looks_again_at_what_a_watch_noticed_unless_it_failed(
+    runs: Runs, store: Store, next_look: float | None, again: bool
+) -> None:
+    """What fails a run may be the very thing that moves all the time."""
+    started(runs)
+    turn = begun(runs)
+    store.redis.hset(keys.run("shop"), "noticed", 1)
+    assert finish(runs, turn, next_look=next_look) == ("again" if again else "ok")
+    assert (due_in(store) < 1) is again
+
+
 def test_finish_looks_again_when_told(runs: Runs, store: Store) -> None:
     started(runs)
     finish(runs, begun(runs), next_look=7.0)

@@ -75,6 +75,7 @@ class Fake(Session):
         self.facts = GOOD
         self.workers = ["worker-1@host"]
         self.beats = {"beat": 0.5}
+        self.watched = {"prod": "host:7", "test": "host:7"}
         self.redis_down = False
         for name, value in changes.items():
             setattr(self, name, value)
@@ -86,6 +87,9 @@ class Fake(Session):
 
     def server_facts(self) -> ServerFacts:
         return self.facts
+
+    def watchers(self) -> dict[str, str]:
+        return self.watched
 
     def ping_workers(self) -> list[str]:
         return self.workers
@@ -140,6 +144,8 @@ def test_a_sound_installation_but_for_the_clusters_clock() -> None:
         ({"beats": {}}, "beat", "fail"),
         ({"beats": {"beat": 300.0}}, "beat", "fail"),
         ({"workers": []}, "workers", "fail"),
+        ({"watched": {"prod": "", "test": ""}}, "watch", "ok"),
+        ({"watched": {"prod": "host:7", "test": ""}}, "watch", "warn"),
         ({"catalogs": broken_catalog()}, "catalog", "fail"),
         ({"catalogs": other_key()}, "catalog", "fail"),
         ({"api": Api(down=True)}, "cluster prod", "fail"),
@@ -156,6 +162,8 @@ def test_a_sound_installation_but_for_the_clusters_clock() -> None:
         "no beat",
         "silent beat",
         "no workers",
+        "nobody watches, which nobody has to",
+        "one cluster is left out",
         "broken catalog",
         "other key",
         "no cluster",
