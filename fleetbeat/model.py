@@ -383,6 +383,7 @@ class ObjectResult:
     managers: tuple[str, ...] = ()  #: who had changed it by hand, where the API server recorded it
     audit_id: str = ""  #: Audit-Id of the write
     editors: tuple[Manager, ...] = ()  #: the same managers with operation, subresource and time
+    fields: tuple[str, ...] = ()  #: what was put back, "" = the object as a whole: of drift only
 
     def to_json(self) -> dict[str, Any]:
         """Leaves out what is empty; ``from_json`` restores it."""
@@ -397,6 +398,8 @@ class ObjectResult:
             data["editors"] = [editor.to_json() for editor in self.editors]
         if self.audit_id:
             data["auditId"] = self.audit_id
+        if self.fields:
+            data["fields"] = list(self.fields)
         return data
 
     @classmethod
@@ -410,6 +413,7 @@ class ObjectResult:
             managers=tuple(data.get("managers", ())),
             audit_id=data.get("auditId", ""),
             editors=tuple(Manager.from_json(editor) for editor in data.get("editors", ())),
+            fields=tuple(data.get("fields", ())),
         )
 
 

@@ -76,6 +76,20 @@ class Watch:
 
 
 @dataclass(frozen=True)
+class Fights:
+    """When a field that somebody else changes each time is left alone for a while (docs/engine.md, Who wins)."""
+
+    heals: int = 3
+    """So many heals of one field …"""
+    within: float = 600.0
+    """… within so many seconds, and found changed once more: it is fought over."""
+    pause: float = 60.0
+    """Seconds for which it is left alone at first; twice as long each time it does not last."""
+    longest: float = 3600.0
+    """Seconds of the longest pause. After as long without a dispute it is forgotten."""
+
+
+@dataclass(frozen=True)
 class Bundles:
     """Limits while pulling and unpacking; a bundle over one of them is refused by name of the limit."""
 
@@ -133,6 +147,7 @@ class Settings:
     steps: Steps = field(default_factory=Steps)
     observe: Observe = field(default_factory=Observe)
     watch: Watch = field(default_factory=Watch)
+    fights: Fights = field(default_factory=Fights)
     bundles: Bundles = field(default_factory=Bundles)
     http: Http = field(default_factory=Http)
     blobs: Blobs = field(default_factory=Blobs)

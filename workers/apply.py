@@ -123,7 +123,7 @@ class _Stage:
                 tiers,
                 self.manifests,
                 work.parts.pool,
-                weigher=Weigher(where.cluster, where.application, where.applyset),
+                weigher=Weigher(where.cluster, where.application, where.applyset, truces=self.plan.truce),
                 judge=self.judge,
                 record=self._keep,
                 repeated=self._repeated,

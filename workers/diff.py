@@ -11,7 +11,7 @@ from fleetbeat.engine.kinds import api_set_with_owned
 from fleetbeat.engine.owners import owner_name
 from fleetbeat.engine.plan import manifests_from_json
 from fleetbeat.engine.planning import make_plan
-from workers import memory
+from workers import disputes, memory
 from workers.target import target
 from workers.task import Next, Work, start_over
 
@@ -48,6 +48,7 @@ def diff(work: Work) -> Next:
             where.application.annotations,
             since=memory.first_tried(record, state),
         ),
+        truces=disputes.truces(shared, state, {**record, "home": home}, where.application),
     )
     stages = len(plan.stages)
     # A run that had to begin again with the pull starts at the first stage of its new plan with nothing behind it.

@@ -21,7 +21,7 @@ from fleetbeat.engine.plan import Known
 from fleetbeat.engine.settle import judge, read
 from fleetbeat.errors import FleetbeatError, StoreUnavailable
 from fleetbeat.model import Health, ObjectId, Revision
-from workers import chain, memory
+from workers import chain, disputes, memory
 from workers.parts import Parts, parts
 from workers.target import Target, connected
 
@@ -72,6 +72,8 @@ def _reconcile(celery: Celery, shared: Parts, app: str) -> str:
     why = wants_run(state=look.state, requested=bool(request), spec=spec, digest=revision.digest, drifted=False)
     if why is None and given_up(look.state):
         return f"given up: {look.state.get('message', '')}"
+    if why is None and disputes.is_over(shared, look.state):
+        why = "Drift"
     if why is None and (moved_ids := _moved(shared, where, look)):
         why = "Drift"
         log.info("%s: moved: %s", app, ", ".join(str(key) for key in sorted(moved_ids)[:5]))

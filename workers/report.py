@@ -8,13 +8,14 @@ from collections.abc import Sequence
 import orjson
 
 from fleetbeat.clients import applyset
+from fleetbeat.decisions import fights
 from fleetbeat.decisions.health import custom, worst
 from fleetbeat.decisions.inventory import group_kinds, namespaces
 from fleetbeat.decisions.lifecycle import Cure, Ending, ending, history_entry, next_look, repeats, sync_status
-from fleetbeat.engine.plan import Known, Plan
+from fleetbeat.engine.plan import LEFT, Known, Plan
 from fleetbeat.errors import FleetbeatError, LostLock, StoreUnavailable
 from fleetbeat.model import Application, Health, HealthStatus, ObjectId, ObjectResult, Retry, Revision
-from workers import memory, tally
+from workers import disputes, memory, tally
 from workers.target import target
 from workers.task import Ended, Outcome, Work, start_over
 
@@ -65,7 +66,7 @@ def report(work: Work) -> Outcome:
     said = shared.runs.finish(
         turn,
         entry=orjson.dumps(entry).decode(),
-        state=_state(record, end, revision, results, state)
+        state=_state(record, end, revision, results, state, conflicts=bool(plan.truces))
         | {
             "fence": turn.fence,
             "given_up": "1" if end.reason == "WorkerLost" else "",
@@ -73,7 +74,8 @@ def report(work: Work) -> Outcome:
             "failures": failures,
             "inventory": memory.save_known(shared, known),
             "rules": rules if first else state.get("rules", ""),
-        },
+        }
+        | (disputes.after_run(shared, state, record, plan, entries, application) if plan_text is not None else {}),
         next_look=0.0 if judge_anew and end.phase == "Succeeded" else _pause(application, record, end, failures),
         replace_newest=again,
     )
@@ -101,7 +103,14 @@ def _ending(record: dict[str, str], results: Sequence[ObjectResult], plan: Plan)
     end = ending(results, record.get("error", ""), record.get("error_text", ""))
     if end.phase == "Succeeded" and plan.refusal:
         return Ending(end.phase, f"{end.message}. {plan.refusal}", "PruneRefused")
+    if end.phase == "Succeeded" and plan.truces:
+        return Ending(end.phase, f"{end.message}. {_conflicts(plan)}", "Conflict")
     return end
+
+
+def _conflicts(plan: Plan) -> str:
+    told = [fights.told(name, one, key) for key, left in plan.truces.items() for name, one in left.items()]
+    return told[0] + (f" (and {len(told) - 1} more)" if len(told) > 1 else "")
 
 
 def _known(
@@ -113,7 +122,8 @@ def _known(
         if result.outcome == "pruned":
             known.pop(key, None)
         elif entry is not None:
-            known[key] = entry
+            # What it was left without is put back when the truce is over, although nothing moves then.
+            known[key] = entry._replace(hash=entry.hash + LEFT) if key in plan.truces else entry
     return known
 
 
@@ -138,7 +148,13 @@ def _shrink(work: Work, known: dict[ObjectId, Known]) -> None:
 
 
 def _state(
-    record: dict[str, str], end: Ending, revision: Revision, results: Sequence[ObjectResult], before: dict[str, str]
+    record: dict[str, str],
+    end: Ending,
+    revision: Revision,
+    results: Sequence[ObjectResult],
+    before: dict[str, str],
+    *,
+    conflicts: bool,
 ) -> dict[str, str | int | float]:
     """The application's status hash. What is in force changes only when a sync went through."""
     fields: dict[str, str | int | float] = {
@@ -157,7 +173,7 @@ def _state(
         fields["handled"] = record["request"]
     if end.phase == "Superseded":
         return fields
-    fields["sync"] = sync_status(results, compared=bool(record.get("plan")))
+    fields["sync"] = sync_status(results, compared=bool(record.get("plan")), conflicts=conflicts)
     if end.phase == "Succeeded":
         fields |= {
             "digest": revision.digest,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, field
 from typing import Any
 
 from fleetbeat.clients.runs import Look
@@ -26,6 +27,7 @@ class View:
     error: str  #: word of the last error, "" when the last run went well
     objects: int | None
     failures: int
+    conditions: list[dict[str, Any]] = field(default_factory=list)  #: Conflict: a field that is left to a rival for now
 
     def to_json(self) -> dict[str, Any]:
         """For ``-o json|yaml``: Argo CD's words, Flux's revision form."""
@@ -44,6 +46,7 @@ class View:
             "attempted": self.attempted,
             "objects": self.objects,
             "failures": self.failures,
+            "conditions": self.conditions,
             "ageSeconds": None if self.age is None else round(self.age, 1),
             "nextLookSeconds": None if self.next_look is None else round(self.next_look, 1),
         }
@@ -74,6 +77,7 @@ def view(app: str, look: Look, *, now_ms: float, due_ms: float | None) -> View:
         error=state.get("reason", ""),
         objects=int(state["objects"]) if state.get("objects") else None,
         failures=int(state.get("failures", 0) or 0),
+        conditions=json.loads(state.get("conflicts") or "[]"),
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from fleetbeat.decisions.changes import Path
-from fleetbeat.decisions.fieldsets import Steps, owned_at, text
+from fleetbeat.decisions.fieldsets import Steps, named_step, owned_at, text
 from fleetbeat.decisions.inventory import FIELD_MANAGER
 from fleetbeat.decisions.selectors import fits, overlaps, pointer_steps
 from fleetbeat.model import Body, ConflictPolicy, ConflictRule, Manager, ObjectId
@@ -22,7 +22,7 @@ from fleetbeat.model import Body, ConflictPolicy, ConflictRule, Manager, ObjectI
 class FieldConflict:
     """One field that we want otherwise than the manager who has it."""
 
-    path: Path  #: where the two states differ
+    paths: tuple[Path, ...]  #: where the two states differ; several places may lie in one atomic value
     steps: Steps  #: what the manager owns there: the path, or an atomic value around it
     manager: Manager
 
@@ -37,7 +37,7 @@ def conflicts(live: Body, paths: Iterable[Path], *, own: str = FIELD_MANAGER) ->
     Both sides come from the server, so that another spelling of the same quantity is no conflict. Nobody owns a field
     that is not there: one that somebody has removed is no conflict either.
     """
-    found: dict[tuple[Steps, Manager], FieldConflict] = {}
+    found: dict[tuple[Steps, Manager], list[Path]] = {}
     entries = (live.get("metadata") or {}).get("managedFields") or ()
     for path in paths:
         for entry in entries:
@@ -52,8 +52,8 @@ def conflicts(live: Body, paths: Iterable[Path], *, own: str = FIELD_MANAGER) ->
                 entry.get("time", ""),
                 entry.get("subresource", ""),
             )
-            found.setdefault((steps, manager), FieldConflict(path, steps, manager))
-    return tuple(found.values())
+            found.setdefault((steps, manager), []).append(path)
+    return tuple(FieldConflict(tuple(places), steps, manager) for (steps, manager), places in found.items())
 
 
 def policy(conflict: FieldConflict, key: ObjectId, live: Body, rules: Iterable[ConflictRule]) -> ConflictPolicy:
@@ -83,7 +83,7 @@ class Decided:
 
     @property
     def left_paths(self) -> frozenset[Path]:
-        return frozenset(conflict.path for conflict in self.left)
+        return frozenset(path for conflict in self.left for path in conflict.paths)
 
 
 def decide(found: Sequence[FieldConflict], key: ObjectId, live: Body, rules: Iterable[ConflictRule]) -> Decided:
@@ -91,19 +91,66 @@ def decide(found: Sequence[FieldConflict], key: ObjectId, live: Body, rules: Ite
     ordered = tuple(rules)
     by_path: dict[Path, list[tuple[FieldConflict, ConflictPolicy]]] = {}
     for conflict in found:
-        by_path.setdefault(conflict.path, []).append((conflict, policy(conflict, key, live, ordered)))
-    taken: list[FieldConflict] = []
-    left: list[FieldConflict] = []
-    reported: list[FieldConflict] = []
+        chosen = policy(conflict, key, live, ordered)
+        for path in conflict.paths:
+            by_path.setdefault(path, []).append((conflict, chosen))
+    # Keys of dicts: one conflict stands for all the places within its field.
+    taken: dict[FieldConflict, None] = {}
+    left: dict[FieldConflict, None] = {}
+    reported: dict[FieldConflict, None] = {}
     for several in by_path.values():
         policies = {name for _, name in several}
         if "report" in policies:
-            reported += [conflict for conflict, name in several if name == "report"]
+            reported |= {conflict: None for conflict, name in several if name == "report"}
         elif "yield" in policies:
-            left += [conflict for conflict, name in several if name == "yield"]
+            left |= {conflict: None for conflict, name in several if name == "yield"}
         else:
-            taken += [conflict for conflict, _ in several]
+            taken |= {conflict: None for conflict, _ in several}
     return Decided(tuple(taken), tuple(left), tuple(reported))
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field that a write would put back, as disputes over it are counted."""
+
+    path: Path  #: where the two states differ
+    steps: Steps  #: what another manager owns there, else the place itself or the list around it
+    party: str = ""  #: the manager who set it last; "" = it was removed, or is nobody's but ours
+
+    @property
+    def name(self) -> str:
+        """``spec.template.spec.containers[name=web].image``."""
+        return text(self.steps)
+
+
+def fields(paths: Iterable[Path], found: Iterable[FieldConflict]) -> tuple[Field, ...]:
+    """The places of a write with who had set them. ``found``: the conflicts over these paths.
+
+    Differences inside one value that somebody owns as a whole (an atomic list) are one field.
+    """
+    owned: dict[Path, FieldConflict] = {}
+    for conflict in found:
+        for path in conflict.paths:
+            before = owned.get(path)
+            if before is None or before.manager.time < conflict.manager.time:
+                owned[path] = conflict
+    return tuple(
+        Field(path, owned[path].steps, owned[path].manager.name) if path in owned else Field(path, _place(path))
+        for path in paths
+    )
+
+
+def _place(path: Path) -> Steps:
+    """Nobody else owns anything there. An index says nothing about other sides of the object: the whole list."""
+    steps: list[str] = []
+    for part in path:
+        if part.startswith("[name=") and part.endswith("]"):
+            steps.append(named_step(part[len("[name=") : -1]))
+        elif part.startswith("["):
+            break
+        else:
+            steps.append(f"f:{part}")
+    return tuple(steps)
 
 
 def told(conflicts: Sequence[FieldConflict]) -> str:

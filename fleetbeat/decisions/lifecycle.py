@@ -122,14 +122,15 @@ def health_pause(looks: int, first: float, longest: float) -> float:
     return float(min(first * 1.6 ** min(looks, 32), longest))
 
 
-def sync_status(results: Iterable[ObjectResult], *, compared: bool) -> SyncStatus:
+def sync_status(results: Iterable[ObjectResult], *, compared: bool, conflicts: bool = False) -> SyncStatus:
     """Synced when everything wanted is live as wanted, healthy or not. Kept and skipped objects differ.
 
-    ``compared`` False: the run ended before it knew what is wanted, or how that differs.
+    ``compared`` False: the run ended before it knew what is wanted, or how that differs. ``conflicts``: some fields
+    were left as somebody else wants them, for a while.
     """
     if not compared:
         return "Unknown"
-    return "OutOfSync" if any(r.outcome in ("failed", "kept", "skipped") for r in results) else "Synced"
+    return "OutOfSync" if conflicts or any(r.outcome in ("failed", "kept", "skipped") for r in results) else "Synced"
 
 
 @dataclass(frozen=True)
@@ -200,11 +201,17 @@ def history_entry(
 
 
 def repeats(newest: Mapping[str, Any] | None, entry: Mapping[str, Any]) -> bool:
-    """Is this the same failure again? Then history counts it instead of filling up (field case f3)."""
-    return (
-        newest is not None
-        and entry["phase"] in ("Failed", "Error")
-        and not entry["request"]
-        and all(newest.get(word) == entry[word] for word in ("phase", "message"))
-        and newest.get("revision", {}).get("digest") == entry["revision"]["digest"]
-    )
+    """Is this the same failure, or the same drift, again? Then history counts it instead of filling up (case f3)."""
+    if newest is None or entry["request"] or newest.get("phase") != entry["phase"]:
+        return False
+    if newest.get("revision", {}).get("digest") != entry["revision"]["digest"]:
+        return False
+    if entry["phase"] in ("Failed", "Error"):
+        return bool(newest.get("message") == entry["message"])
+    return newest.get("trigger") == entry["trigger"] == "Drift" and _deeds(newest) == _deeds(entry)
+
+
+def _deeds(entry: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    """What a run did to which fields. Reasons do not count: they tell when others wrote, which differs each time."""
+    told = ("id", "outcome", "fields", "managers")
+    return sorted([tuple(str(result.get(word, "")) for word in told) for result in entry["results"]])

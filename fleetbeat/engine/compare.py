@@ -11,9 +11,10 @@ says so); a read and a dry-run for one that is there.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fleetbeat.decisions.changes import GONE, fingerprint, moved
+from fleetbeat.decisions.fights import WHOLE, Dispute, told
 from fleetbeat.decisions.ledger import object_hash
 from fleetbeat.decisions.manifests import RawManifest, bundle_kinds
 from fleetbeat.decisions.ownership import changed_by
@@ -21,7 +22,7 @@ from fleetbeat.decisions.treatment import is_immutable
 from fleetbeat.decisions.waves import wave_of
 from fleetbeat.engine.judging import Judge
 from fleetbeat.engine.parallel import Requests
-from fleetbeat.engine.plan import Change, Known
+from fleetbeat.engine.plan import LEFT, Change, Known
 from fleetbeat.engine.weigh import Weighed, Weigher
 from fleetbeat.errors import Conflict, NotYet, Refused, Rejected, Unauthorized
 from fleetbeat.model import ApiSet, Body, Manager, Manifest, ObjectId, ObjectResult
@@ -38,6 +39,7 @@ class Verdict:
     live: Body | None = None  #: as read, when it was read
     wanted: Body | None = None  #: as the dry-run answered, when there was one
     absent: bool = False
+    truces: Mapping[str, Dispute] = field(default_factory=dict)  #: fields that differ and are left alone for now
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,10 @@ class Comparison:
     @property
     def known(self) -> dict[ObjectId, Known]:
         return {key: v.known for key, v in self.verdicts.items() if v.known}
+
+    @property
+    def truces(self) -> dict[ObjectId, Mapping[str, Dispute]]:
+        return {key: v.truces for key, v in self.verdicts.items() if v.truces}
 
 
 class Comparer:
@@ -142,7 +148,7 @@ class Comparer:
         key, wave = manifest.id, wave_of(manifest)
         rendered = self._weigher.hash(manifest)
         meta, known = self._live.get(key), self._known.get(key)
-        same_manifest = known is not None and known.hash in (rendered, rendered + _LEFT)
+        same_manifest = known is not None and known.hash in (rendered, rendered + LEFT)
         treated = self._weigher.treatment(manifest, meta)
         if treated.mode == "leave":
             return self._left_alone(manifest, meta, rendered, treated.why)
@@ -160,8 +166,13 @@ class Comparer:
                     gone = "was deleted" if same_manifest else "new"
                     if same_manifest and not self._heal:
                         result = ObjectResult(key, "skipped", "was deleted; self-heal is off", wave)
-                        return Verdict(result=result, known=Known(rendered + _LEFT, GONE, "Healthy"))
-                    return Verdict(change=Change(key, index, wave, None, gone), wanted=answer.body, absent=True)
+                        return Verdict(result=result, known=Known(rendered + LEFT, GONE, "Healthy"))
+                    if same_manifest and (truce := self._weigher.truce(key, WHOLE, "")):
+                        result = ObjectResult(key, "skipped", told(WHOLE, truce), wave)
+                        left = Known(rendered + LEFT, GONE, "Healthy")
+                        return Verdict(result=result, known=left, truces={WHOLE: truce})
+                    change = Change(key, index, wave, None, gone, healed=((WHOLE, ""),) if same_manifest else ())
+                    return Verdict(change=change, wanted=answer.body, absent=True)
             except Conflict:
                 pass  # it is there, and others own fields of it: read it and decide
             except Rejected as error:
@@ -187,18 +198,26 @@ class Comparer:
         key, wave, current = manifest.id, wave_of(manifest), weighed.live
         mark = Known(rendered, fingerprint(current, key.group_kind), self._judge_health(current).status)
         # A takeover alone waits for a new manifest: only then can something that others hold too have left it.
-        if not weighed.differs and (weighed.takeover is None or same_manifest):
+        if not weighed.differs and not weighed.truces and (weighed.takeover is None or same_manifest):
             result = ObjectResult(key, "unchanged", "; ".join(weighed.notes), wave)
             return Verdict(None, result, mark, current, weighed.answer)
         editors = changed_by(current, weighed.paths)
         managers = tuple(dict.fromkeys(editor.name for editor in editors))
         reason = _why(weighed, editors, same_manifest)
+        if not weighed.differs and weighed.truces:
+            return Verdict(
+                result=ObjectResult(key, "skipped", reason, wave),
+                known=mark._replace(hash=rendered + LEFT),
+                live=current,
+                wanted=weighed.answer,
+                truces=weighed.truces,
+            )
         if same_manifest and not self._heal:
             return Verdict(
                 result=ObjectResult(
                     key, "skipped", f"{reason}; self-heal is off", wave, managers=managers, editors=editors
                 ),
-                known=mark._replace(hash=rendered + _LEFT),
+                known=mark._replace(hash=rendered + LEFT),
                 live=current,
                 wanted=weighed.answer,
             )
@@ -214,8 +233,9 @@ class Comparer:
             weighed.patch,
             object_hash(current),
             editors if same_manifest else (),
+            weighed.fields if same_manifest else (),
         )
-        return Verdict(change=change, live=current, wanted=weighed.answer)
+        return Verdict(change=change, live=current, wanted=weighed.answer, truces=weighed.truces)
 
     def _exempt(self, manifest: Manifest) -> bool:
         """Can the server not judge it yet, because of something this bundle creates?"""
@@ -229,9 +249,6 @@ class Comparer:
         account = manifest.body.get("spec", {}).get("serviceAccountName", "default") if key.kind == "Pod" else None
         return (key.namespace, account) in self._absent_accounts
 
-
-#: Follows the hash of a manifest whose object differs and was left so: compared each time, and still no new manifest.
-_LEFT = " left"
 
 #: Batches in which manifests are judged: whether these are absent decides what of the rest can be judged at all.
 _FIRST = {"Namespace": 0, "CustomResourceDefinition.apiextensions.k8s.io": 0, "ServiceAccount": 1}

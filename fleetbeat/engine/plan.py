@@ -10,8 +10,10 @@ from typing import Any, Literal, NamedTuple
 
 import orjson
 
+from fleetbeat.decisions import fights
 from fleetbeat.decisions.changes import Fingerprint
 from fleetbeat.decisions.fieldsets import Edit
+from fleetbeat.decisions.fights import Dispute, Disputes
 from fleetbeat.model import Manager, Manifest, ObjectId, ObjectResult, Origin
 from fleetbeat.ports import Seen
 
@@ -34,6 +36,7 @@ class Change:
     patch: tuple[dict[str, Any], ...] = field(default=(), repr=False)  #: JSON patch that goes before the apply
     before: str = ""  #: ledger.object_hash of the object as it was seen, "" = it was absent
     editors: tuple[Manager, ...] = ()  #: what the API server recorded of those managers' writes
+    healed: tuple[tuple[str, str], ...] = ()  #: of drift: the fields that are put back, and who had set each
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,10 @@ class StagePlan:
         )
 
 
+#: Follows the hash of a manifest whose object differs and was left so: compared each time, and still no new manifest.
+LEFT = " left"
+
+
 class Known(NamedTuple):
     """What is remembered of an object after a sync: enough to tell without a request that nothing moved."""
 
@@ -82,6 +89,11 @@ class Plan:
     known: dict[ObjectId, Known] = field(default_factory=dict)  #: of the settled objects
     create_namespace: str = ""  #: the destination namespace, when it is to be made without being owned
     refusal: str = ""  #: why something was left undone as a whole, e.g. nothing pruned
+    truces: Disputes = field(default_factory=dict)  #: fields that differ and are left alone for now
+
+    def truce(self, key: ObjectId, name: str, _party: str) -> Dispute | None:
+        """Is this field left alone in this run? As ``weigh.Truces``, for whoever weighs an object once more."""
+        return self.truces.get(key, {}).get(name)
 
     @property
     def failed(self) -> tuple[ObjectResult, ...]:
@@ -100,6 +112,7 @@ class Plan:
                 "known": known_to_json(self.known),
                 "createNamespace": self.create_namespace,
                 "refusal": self.refusal,
+                "truces": fights.to_json(self.truces),
             }
         )
 
@@ -108,22 +121,7 @@ class Plan:
         data = orjson.loads(text)
         of = ObjectId.from_key
         return cls(
-            changes=tuple(
-                Change(
-                    of(key),
-                    index,
-                    wave,
-                    Seen(*seen) if seen else None,
-                    reason,
-                    tuple(managers),
-                    how,
-                    tuple(Edit.from_json(edit) for edit in edits),
-                    tuple(patch),
-                    before,
-                    tuple(Manager.from_json(editor) for editor in editors),
-                )
-                for key, index, wave, seen, reason, managers, how, edits, patch, before, editors in data["changes"]
-            ),
+            changes=tuple(_change_from(change) for change in data["changes"]),
             removals=tuple(Removal(of(key), Seen(*seen), *rest) for key, seen, *rest in data["removals"]),
             stages=tuple(
                 StagePlan(wave, part, tuple(tuple(of(k) for k in tier) for tier in tiers), tuple(of(k) for k in rest))
@@ -133,13 +131,33 @@ class Plan:
             known=known_from_json(data["known"]),
             create_namespace=data["createNamespace"],
             refusal=data["refusal"],
+            truces=fights.from_json(data["truces"]),
         )
 
 
 def _change(change: Change) -> list[Any]:
     seen, edits = _seen(change.seen), [edit.to_json() for edit in change.edits]
     about = [change.id.key, change.index, change.wave, seen, change.reason, change.managers]
-    return [*about, change.how, edits, change.patch, change.before, [editor.to_json() for editor in change.editors]]
+    editors = [editor.to_json() for editor in change.editors]
+    return [*about, change.how, edits, change.patch, change.before, editors, change.healed]
+
+
+def _change_from(data: list[Any]) -> Change:
+    key, index, wave, seen, reason, managers, how, edits, patch, before, editors, healed = data
+    return Change(
+        ObjectId.from_key(key),
+        index,
+        wave,
+        Seen(*seen) if seen else None,
+        reason,
+        tuple(managers),
+        how,
+        tuple(Edit.from_json(edit) for edit in edits),
+        tuple(patch),
+        before,
+        tuple(Manager.from_json(editor) for editor in editors),
+        tuple((name, party) for name, party in healed),
+    )
 
 
 def known_to_json(known: dict[ObjectId, Known]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from fleetbeat.engine.observe import observe
 from fleetbeat.engine.parallel import Requests
 from fleetbeat.engine.plan import Known, Plan, StagePlan
 from fleetbeat.engine.pruning import plan_pruning
-from fleetbeat.engine.weigh import Weigher
+from fleetbeat.engine.weigh import Truces, Weigher, no_truces
 from fleetbeat.model import NAMESPACE, ApiSet, Application, Manifest, ObjectId, ObjectResult
 from fleetbeat.ports import ClusterPort
 
@@ -32,6 +32,7 @@ def make_plan(
     owner_name: Callable[[str], str] = lambda mark: mark,
     home: str = "",
     confirmed: str = "",
+    truces: Truces = no_truces,
 ) -> tuple[Plan, Comparison]:
     """The plan, and the comparison behind it (``fleetbeat diff`` shows the bodies).
 
@@ -40,7 +41,7 @@ def make_plan(
     written then. Manifests that ask to be left out (``hook: Skip``) are in nobody's stage, and their live copies, if an
     earlier bundle applied them, stay as they are. ``home``: the namespace of the ApplySet parents, never pruned:
     the record of what every application owns in this cluster would go with it. ``confirmed``: as for
-    ``plan_pruning``.
+    ``plan_pruning``. ``truces``: which fields of unchanged manifests are fought over and left alone for now.
     """
     order = waves(manifests)  # first, because a wave that cannot be read is everybody's problem
     wanted = [key for stage in order for key in stage.ids]
@@ -51,7 +52,7 @@ def make_plan(
     comparer = Comparer(
         cluster,
         apis,
-        weigher=Weigher(cluster, application, applyset, owner_name),
+        weigher=Weigher(cluster, application, applyset, owner_name, truces),
         judge=Judge(application, cluster, apis),
         live=live,
         known=known,
@@ -62,7 +63,8 @@ def make_plan(
     settled = comparison.settled
     if any(result.outcome == "failed" for result in settled):
         # What would have been written is told too: not tried, because nothing is half-applied.
-        return Plan(comparison.changes, settled=settled, known=comparison.known), comparison
+        plan = Plan(comparison.changes, settled=settled, known=comparison.known, truces=comparison.truces)
+        return plan, comparison
 
     # Objects read although no list had them count too: one stored object may be served in two API groups (case d1).
     uids = {live[key]["metadata"]["uid"] for key in wanted if key in live}
@@ -91,6 +93,7 @@ def make_plan(
         known={**rest, **comparison.known},
         create_namespace=missing,
         refusal=pruning.refusal,
+        truces=comparison.truces,
     )
     return plan, comparison
 

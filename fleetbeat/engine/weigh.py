@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from fleetbeat.decisions import ignores
+from fleetbeat.decisions import fights, ignores
 from fleetbeat.decisions.changes import Path, changed_paths, format_path
-from fleetbeat.decisions.conflicts import conflicts, decide, told
+from fleetbeat.decisions.conflicts import Field, conflicts, decide, fields, told
 from fleetbeat.decisions.fieldsets import ABSENT, Edit, edited, get, text
+from fleetbeat.decisions.fights import WHOLE, Dispute
 from fleetbeat.decisions.inventory import FIELD_MANAGER, PART_OF
 from fleetbeat.decisions.manifests import digest
 from fleetbeat.decisions.migration import Takeover, takeover, tool_of
@@ -25,7 +26,7 @@ from fleetbeat.decisions.selectors import fits
 from fleetbeat.decisions.treatment import PRECIOUS, Treatment, is_immutable, replacement, treatment
 from fleetbeat.engine.plan import How
 from fleetbeat.errors import NotYet, Refused, Rejected
-from fleetbeat.model import ApiResource, Application, Body, Manifest
+from fleetbeat.model import ApiResource, Application, Body, Manifest, ObjectId
 from fleetbeat.ports import ClusterPort, Seen
 
 
@@ -43,6 +44,8 @@ class Weighed:
     takeover: Takeover | None = None
     adopted: bool = False
     notes: tuple[str, ...] = ()  #: what is left to others, and why
+    fields: tuple[tuple[str, str], ...] = ()  #: what a write puts back, and who had set it, as fights are counted
+    truces: Mapping[str, Dispute] = field(default_factory=dict)  #: fields that are fought over and left for a while
 
     @property
     def differs(self) -> bool:
@@ -58,6 +61,14 @@ class Weighed:
         return self.takeover.patch if self.takeover else ()
 
 
+#: object, field, who has it now → the dispute over it, when it is to be left alone
+Truces = Callable[[ObjectId, str, str], Dispute | None]
+
+
+def no_truces(_key: ObjectId, _field: str, _party: str) -> None:
+    """Everything is put back."""
+
+
 class Weigher:
     """One application on one cluster. Thread-safe."""
 
@@ -67,12 +78,17 @@ class Weigher:
         application: Application,
         applyset: str,
         owner_name: Callable[[str], str] = lambda mark: mark,
+        truces: Truces = no_truces,
     ) -> None:
-        """``owner_name`` tells the application behind a foreign ApplySet id, asked only when one is met."""
+        """``owner_name`` tells the application behind a foreign ApplySet id, asked only when one is met.
+
+        ``truces``: which fields are fought over, and left alone for now.
+        """
         self._cluster = cluster
         self._app = application
         self._applyset = applyset
         self._owner_name = owner_name
+        self.truce = truces
 
     def hash(self, manifest: Manifest) -> str:
         """Of everything that decides how the object should be: its manifest, and the rules about it."""
@@ -133,6 +149,21 @@ class Weigher:
             sent = edited(wanted, left)
             paths = tuple(path for path in paths if path not in decided.left_paths)
             answer = edited(answer, _as_live(live, left))
+        found = fields(paths, decided.taken)
+        truces = self._truces(key, found)
+        if truces:
+            notes += tuple(fights.told(name, dispute) for name, dispute in truces.items())
+            fought = [one for one in found if one.name in truces or WHOLE in truces]
+            left = (*left, *_given_up(sent, live, fought))
+            sent = edited(wanted, left)
+            found = tuple(one for one in found if one not in fought)
+            if found:
+                answer, paths = self._dry_run(resource, sent, live, how, left)
+                if any(one.name in truces for one in fields(paths, conflicts(live, paths))):
+                    found = ()  # it cannot be left out of this write: then the object is not written for now
+            if not found:
+                return Weighed(live, seen, live, notes=notes, truces=truces)
+            paths = tuple(path for path in paths if path not in decided.left_paths)
         over = None
         if how == "apply":
             keep = treated.mode == "merge" or not treated.migrate
@@ -151,7 +182,15 @@ class Weigher:
             over,
             adopted=not ours,
             notes=notes,
+            fields=fights.collapsed((one.name, one.party) for one in found),
+            truces=truces,
         )
+
+    def _truces(self, key: ObjectId, found: Sequence[Field]) -> dict[str, Dispute]:
+        """Which of the fields that differ are left alone for now. Many that differ together are one dispute."""
+        counted = fights.collapsed((one.name, one.party) for one in found)
+        asked = {name: self.truce(key, name, party) for name, party in counted}
+        return {name: dispute for name, dispute in asked.items() if dispute is not None}
 
     def _adoptable(self, manifest: Manifest, owner: Foreign) -> frozenset[str]:
         word = tool_of(owner.tool)
@@ -193,6 +232,9 @@ class Weigher:
                 f"{error}. Where this object may be deleted and created anew{careful}, give it the annotation "
                 "argocd.argoproj.io/sync-options: Force=true"
             )
+        if truce := self.truce(key, WHOLE, ""):
+            seen = Seen(metadata["uid"], metadata["resourceVersion"])
+            return Weighed(live, seen, live, notes=(fights.told(WHOLE, truce),), truces={WHOLE: truce})
         self._try_creating(resource, manifest, wanted, error)
         return Weighed(
             live,
@@ -201,6 +243,7 @@ class Weigher:
             how="recreate",
             adopted=not isinstance(owner_of(live, self._applyset), Ours),
             notes=("deleted and created anew, since a field cannot be changed",),
+            fields=((WHOLE, ""),),
         )
 
     def _try_creating(self, resource: ApiResource, manifest: Manifest, wanted: Body, error: Rejected) -> None:
@@ -225,6 +268,13 @@ class Weigher:
 
 #: Kinds whose name says what is in them.
 _NAMED_BY_CONTENT = frozenset({"CustomResourceDefinition.apiextensions.k8s.io", "APIService.apiregistration.k8s.io"})
+
+
+def _given_up(sent: Body, live: Body, fought: Sequence[Field]) -> tuple[Edit, ...]:
+    """Edits that leave these fields as they are in ``live``; what is not there is left out as a whole."""
+    gone = [one.steps for one in fought if get(live, one.steps) is ABSENT]
+    there = [one.steps for one in fought if one.steps not in gone]
+    return (*(Edit(steps) for steps in gone), *ignores.left_alone(sent, live, there))
 
 
 def _as_live(live: Body, left: tuple[Edit, ...]) -> list[Edit]:

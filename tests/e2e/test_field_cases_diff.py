@@ -427,7 +427,7 @@ def test_mutating_webhooks_are_no_drift(
             images = [c["image"] for c in hands.get(path)["spec"]["template"]["spec"]["containers"]]
             assert images == ["mirror/web:2", "mirror/sidecar:1"]
             assert hands.get(path)["metadata"]["generation"] == generation
-            since = len(fleet.history(app))
+            since = fleet.runs_ended(app)
             hands.merge(path, {"spec": {"template": {"metadata": {"labels": {"app": "web", "extra": "theirs"}}}}})
             container = {"name": "web", "image": "mirror/other:1"}
             hands.merge(path, {"spec": {"template": {"spec": {"containers": [container]}}}})

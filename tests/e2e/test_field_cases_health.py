@@ -509,7 +509,7 @@ def test_h9_one_missing_object_is_drift_and_not_the_health(fleet: Fleet, namespa
     fleet.application(app, namespace=namespace, selfHeal=False)
     fleet.wait_run(app, phase="Succeeded")
     ask(fleet, "DELETE", f"/api/v1/namespaces/{namespace}/configmaps/b")
-    runs = len(fleet.history(app))
+    runs = fleet.runs_ended(app)
     fleet.ring(app)
     fleet.wait_run(app, since=runs)
     assert fleet.state(app)["sync"] == "OutOfSync"

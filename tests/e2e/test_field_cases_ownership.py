@@ -39,7 +39,7 @@ def maps(namespace: str) -> str:
 
 def again(fleet: Fleet, app: str, *manifests: Body, phase: str = "Succeeded") -> Body:
     """Push the next revision and wait for its run."""
-    since = len(fleet.history(app))
+    since = fleet.runs_ended(app)
     revision = fleet.push(app, manifests)
     fleet.ring(app)
     return fleet.wait_run(app, digest=revision.digest, phase=phase, since=since)
@@ -47,14 +47,9 @@ def again(fleet: Fleet, app: str, *manifests: Body, phase: str = "Succeeded") ->
 
 def look(fleet: Fleet, app: str) -> Body:
     """Let a look see what has been done by hand; the run it begins."""
-    since = sum(int(entry["count"]) for entry in fleet.history(app))
+    since = fleet.runs_ended(app)
     fleet.ring(app)
-
-    def begun() -> Body | None:
-        entries = fleet.history(app)
-        return entries[0] if sum(int(entry["count"]) for entry in entries) > since else None
-
-    return wait_for(begun, timeout=30, what=f"a run of {app}")
+    return fleet.wait_run(app, since=since)
 
 
 def no_op(fleet: Fleet, app: str, path: str) -> None:

@@ -125,7 +125,7 @@ def _play(scene: Scene, flower: Flower) -> None:
     status, _ = scene.cluster.request("PATCH", path, drifted, content_type="application/merge-patch+json")
     assert status == 200
     scene.evidence["diff of drift"] = scene.cli("diff", app).encode()
-    seen = len(fleet.history(app))
+    seen = fleet.runs_ended(app)
     fleet.ring(app)
     healed = fleet.wait_run(app, since=seen)
     assert outcomes(healed)[f"Secret {scene.namespace}/plain"] == "configured", healed

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import secrets
 import sys
 import uuid
@@ -31,7 +32,7 @@ from fleetbeat.local.redis import RedisServer
 from fleetbeat.local.registry import Registry
 from fleetbeat.model import Revision, SecretText
 from fleetbeat.settings import Settings, load
-from fleetbeat.wire import WORK_QUEUE
+from fleetbeat.wire import RECONCILE, WORK_QUEUE
 
 WRITE_VERBS = {"create", "update", "patch", "delete", "deletecollection"}
 
@@ -233,10 +234,32 @@ class Fleet:
         """What a tick does."""
         publish_reconcile(self.celery, [app], WORK_QUEUE)
 
+    def tick(self, app: str, *, timeout: float = 60) -> str:
+        """Ring, and wait until the look and the run it may begin are over. Returns what Flower shows of the look."""
+        task = uuid.uuid4().hex
+        self.celery.send_task(RECONCILE, args=[app], queue=WORK_QUEUE, task_id=task, declare=[])
+        logs = list(self.folder.glob("worker-*.log"))
+
+        def said() -> str | None:
+            for path in logs:
+                found = re.search(rf"\[{task}\] succeeded in [^:]+: '(.*)'", path.read_text(errors="replace"))
+                if found:
+                    return found[1]
+            return None
+
+        words = wait_for(said, timeout=timeout, what=f"the look at {app}", every=0.05)
+        if run := re.match(r"run (\S+) began", words):
+            wait_for(lambda: self.state(app).get("last_run") == run[1], timeout=timeout, what=f"the end of {words}")
+        return words
+
     # ── what a user sees ─────────────────────────────────────────────────────────────────────────────────────────
 
     def state(self, app: str) -> dict[str, str]:
         return self.runs.look(app).state
+
+    def runs_ended(self, app: str) -> int:
+        """One entry of history may stand for several: the same failure, or the same drift, again."""
+        return sum(int(entry["count"]) for entry in self.history(app))
 
     def history(self, app: str) -> list[dict[str, Any]]:
         return [orjson.loads(entry) for entry in self.runs.history(app)]
@@ -247,10 +270,11 @@ class Fleet:
         """The newest ended run, once there are more than ``since`` and it has this digest and phase."""
 
         def ended() -> dict[str, Any] | None:
-            entries = self.history(app)
-            if len(entries) <= since:
-                return None
-            for entry in entries[: len(entries) - since]:
+            left = self.runs_ended(app) - since
+            for entry in self.history(app):
+                if left <= 0:
+                    return None
+                left -= int(entry["count"])
                 if (not digest or entry["revision"]["digest"] == digest) and (not phase or entry["phase"] == phase):
                     return entry
             return None

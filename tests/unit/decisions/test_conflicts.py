@@ -10,7 +10,7 @@ import yaml
 
 from fleetbeat.catalog import parse_application
 from fleetbeat.decisions.changes import changed_paths
-from fleetbeat.decisions.conflicts import conflicts, decide, told
+from fleetbeat.decisions.conflicts import conflicts, decide, fields, told
 from fleetbeat.model import Application, ObjectId
 
 CASES = sorted(path for path in (Path(__file__).parents[2] / "golden" / "conflicts").iterdir() if path.is_dir())
@@ -69,6 +69,34 @@ def test_ports_are_found_by_their_keys():
     body = live(entry("x", {"f:ports": {key: {".": {}, "f:hostPort": {}}}}), ports=ports)
     (found,) = conflicts(body, [("ports", "[1]", "hostPort")])
     assert str(found) == "ports[containerPort=80,protocol=TCP].hostPort: x (Update, t)"
+
+
+def split_list() -> tuple[dict[str, Any], list[tuple[str, ...]]]:
+    """An atomic list that somebody has split: the two states differ in several places of one value."""
+    body = live(entry("x", {"f:rules": {}}), rules=[{"v": ["1"]}, {"v": ["2"]}])
+    return body, [("rules", "[0]", "v", "[1]"), ("rules", "[1]")]
+
+
+@pytest.mark.parametrize("chosen", ["takeOver", "yield", "report"])
+def test_an_atomic_list_is_one_field_wherever_it_differs(chosen: str):
+    body, paths = split_list()
+    found = conflicts(body, paths)
+    assert [(str(one), one.paths) for one in found] == [("rules: x (Update, t)", tuple(paths))]
+    rules = application(conflicts=[{"manager": "x", "policy": chosen}]).conflicts
+    decided = decide(found, identity(body), body, rules)
+    assert decided.left_paths == (set(paths) if chosen == "yield" else set())
+    assert [(one.name, one.party) for one in fields(paths, found)] == [("rules", "x")] * 2
+
+
+def test_fields_that_nobody_has():
+    """Removed ones, for instance. An index says nothing about the other side, so the list is the field."""
+    paths = [("data", "a.b/c"), ("spec", "[name=web]", "image"), ("metadata", "finalizers", "[0]")]
+    found = fields(paths, conflicts(live(), paths))
+    assert [(one.name, one.party) for one in found] == [
+        ('data["a.b/c"]', ""),
+        ("spec[name=web].image", ""),
+        ("metadata.finalizers", ""),
+    ]
 
 
 def test_what_is_left_is_told():

@@ -169,3 +169,44 @@ def test_the_same_failure_again_is_counted_not_repeated(
 ) -> None:
     """Field case f3: history is not flooded."""
     assert lifecycle.repeats(newest, this) is same
+
+
+def drift(
+    outcome: str = "configured",
+    fields: tuple[str, ...] = ("data.k",),
+    manager: str = "operator",
+    *,
+    digest: str = "sha256:a",
+    trigger: str = "Drift",
+    request: str = "",
+    when: str = "14:00",
+) -> dict[str, Any]:
+    reason = f"data.k changed by {manager} (Update, {when})"
+    result = ObjectResult(WEB, outcome, reason, managers=(manager,), fields=fields)  # type: ignore[arg-type]
+    return lifecycle.history_entry(
+        run={"run": "r1", "trigger": trigger, "request": request, "created": "1000"},
+        revision=Revision(digest),
+        end=lifecycle.Ending("Succeeded", f"1 {outcome} at {when}"),
+        results=[result],
+        finished=2000,
+        durations={},
+        health="Healthy",
+    )
+
+
+@pytest.mark.parametrize(
+    ("newest", "this", "same"),
+    [
+        pytest.param(drift(), drift(when="14:03"), True, id="the same field of the same object by the same manager"),
+        pytest.param(drift(fields=("data.l",)), drift(), False, id="another field"),
+        pytest.param(drift(manager="kubectl-edit"), drift(), False, id="another manager"),
+        pytest.param(drift("skipped"), drift(), False, id="left alone before, healed now"),
+        pytest.param(drift("skipped"), drift("skipped", when="14:03"), True, id="left alone again"),
+        pytest.param(drift(digest="sha256:b"), drift(), False, id="another bundle"),
+        pytest.param(drift(trigger="Request"), drift(), False, id="a sync that somebody asked for"),
+        pytest.param(drift(), drift(request="asked"), False, id="somebody waits for its answer"),
+    ],
+)
+def test_the_same_drift_again_is_counted_not_repeated(newest: dict[str, Any], this: dict[str, Any], same: bool) -> None:
+    """Field case f3: history is not flooded by a fight."""
+    assert lifecycle.repeats(newest, this) is same

@@ -1,0 +1,251 @@
+"""Fights over a field: after a few heals it is left alone for a while, and said; everything else is healed as ever.
+
+Field cases a5 and f3, and the rules of f2 on the real parts. The tables are in tests/unit/decisions/test_fights.py.
+"""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from fleet import Fleet, config_map, outcomes, words
+from people import Hands
+from rivals import Rival, over_a_key, over_existence
+from waiting import wait_for
+
+from fleetbeat.cli.status_view import view
+from fleetbeat.local.cluster import Cluster
+
+Body = dict[str, Any]
+
+
+@pytest.fixture
+def hands(cluster: Cluster) -> Hands:
+    return Hands(cluster)
+
+
+def conditions(fleet: Fleet, app: str) -> list[Body]:
+    """As ``fleetbeat status -o json`` shows them."""
+    found: list[Body] = view(app, fleet.runs.look(app), now_ms=0, due_ms=None).to_json()["conditions"]
+    return found
+
+
+def installed(fleet: Fleet, word: str, namespace: str, *manifests: Body, **options: Any) -> str:
+    app = fleet.name(word)
+    fleet.push(app, manifests)
+    fleet.application(app, namespace=namespace, **options)
+    fleet.wait_run(app, phase="Succeeded")
+    return app
+
+
+def test_a_fight_over_one_field_stops_and_the_rest_is_healed(
+    make_fleet: Callable[..., Fleet], namespace: str, hands: Hands, cluster: Cluster
+) -> None:
+    """Field case f3: writes are bounded, both parties are named, history is not flooded, others are unaffected."""
+    fleet = make_fleet()
+    maps = f"/api/v1/namespaces/{namespace}/configmaps"
+    app = installed(
+        fleet,
+        "fight",
+        namespace,
+        config_map("web", data={"k": "ours", "other": "ours"}),
+        config_map("calm", data={"k": "ours"}),
+    )
+    bystander = installed(fleet, "by", namespace, config_map("theirs", data={"k": "ours"}))
+    start = cluster.audit_position()
+    with over_a_key(hands, f"{maps}/web", "k", "theirs", "operator") as rival:
+        hands.merge(f"{maps}/web", {"data": {"k": "theirs"}}, "operator")
+        for _ in range(3):
+            rival.has_its_way()
+            fleet.tick(app)
+        assert rival.writes >= 2
+        rival.has_its_way()
+        fleet.tick(app)
+        for _ in range(4):
+            assert fleet.tick(app) == "nothing to do"
+        assert words(fleet.writes(app, since=start)) == [f"patch configmaps {namespace}/web"] * 3
+
+        state = fleet.state(app)
+        assert (state["sync"], state["phase"], state["reason"]) == ("OutOfSync", "Succeeded", "Conflict")
+        (condition,) = conditions(fleet, app)
+        assert condition["parties"] == ["fleetbeat", "operator"]
+        assert condition["message"] in state["message"]
+        text = (
+            f"Conflict: data.k of ConfigMap {namespace}/web is rewritten by operator each time fleetbeat puts it back"
+        )
+        assert condition["message"].startswith(f"{text}; left alone until 20")
+        newest, healed, *_ = fleet.history(app)
+        assert outcomes(newest) == {f"ConfigMap {namespace}/web": "skipped"}
+        assert "is rewritten by operator" in newest["results"][0]["reason"]
+        assert (healed["count"], healed["results"][0]["fields"]) == (3, ["data.k"])
+
+        # Another field of the same object, another object, another application.
+        hands.merge(f"{maps}/web", {"data": {"other": "edited"}})
+        hands.merge(f"{maps}/calm", {"data": {"k": "edited"}})
+        fleet.tick(app)
+        assert outcomes(fleet.history(app)[0]) == {
+            f"ConfigMap {namespace}/web": "configured",
+            f"ConfigMap {namespace}/calm": "configured",
+        }
+        assert hands.get(f"{maps}/web")["data"] == {"k": "theirs", "other": "ours"}
+        assert hands.get(f"{maps}/calm")["data"] == {"k": "ours"}
+        assert fleet.state(app)["sync"] == "OutOfSync"
+        assert conditions(fleet, app) == [condition]
+        hands.merge(f"{maps}/theirs", {"data": {"k": "edited"}})
+        fleet.tick(bystander)
+        assert hands.get(f"{maps}/theirs")["data"] == {"k": "ours"}
+        assert fleet.tick(app) == "nothing to do"
+
+    # Whoever asks for a sync gets everything put back.
+    fleet.sync(app)
+    assert hands.get(f"{maps}/web")["data"] == {"k": "ours", "other": "ours"}
+    assert fleet.state(app)["sync"] == "Synced"
+    assert conditions(fleet, app) == []
+
+
+def test_the_pauses_grow_up_to_the_longest_and_begin_anew_with_a_digest(
+    make_fleet: Callable[..., Fleet], namespace: str, hands: Hands, cluster: Cluster
+) -> None:
+    """Field cases f2 and f3: one write per pause, pauses that never shrink; another bundle is another matter."""
+    fleet = make_fleet(FLEETBEAT_FIGHTS_PAUSE="1", FLEETBEAT_FIGHTS_LONGEST="3")
+    path = f"/api/v1/namespaces/{namespace}/configmaps/web"
+    app = installed(fleet, "grow", namespace, config_map("web", data={"k": "ours"}))
+    start = cluster.audit_position()
+    pauses: list[float] = []
+    began = time.monotonic()
+    with over_a_key(hands, path, "k", "theirs", "operator") as rival:
+        hands.merge(path, {"data": {"k": "theirs"}}, "operator")
+        while len(pauses) < 4:
+            rival.has_its_way()
+            fleet.tick(app)
+            state = fleet.state(app)
+            if state["truce"] and (pause := int(state["truce"]) - int(state["ended"])) > 0:
+                pauses.append(pause / 1000)
+                wait_for(lambda: fleet.runs.now() >= int(fleet.state(app)["truce"]), what="the end of the truce")
+        took = time.monotonic() - began
+        # Noted when the objects were compared, a moment before the run's end.
+        assert [round(pause + 0.3) for pause in pauses] == [1, 2, 3, 3], pauses
+        assert len(fleet.writes(app, since=start)) == 3 + 3
+        assert took >= sum(pauses)
+        assert len(fleet.history(app)) <= 10
+
+        fleet.push(app, [config_map("web", data={"k": "ours", "more": "1"})])
+        fleet.tick(app)
+        rival.has_its_way()
+        fleet.tick(app)
+        assert outcomes(fleet.history(app)[0]) == {f"ConfigMap {namespace}/web": "configured"}
+        assert conditions(fleet, app) == []
+
+
+def test_a_field_that_is_restored_by_its_rival_is_no_conflict_any_more(
+    make_fleet: Callable[..., Fleet], namespace: str, hands: Hands
+) -> None:
+    fleet = make_fleet(FLEETBEAT_FIGHTS_HEALS="1")
+    path = f"/api/v1/namespaces/{namespace}/configmaps/web"
+    app = installed(fleet, "end", namespace, config_map("web", data={"k": "ours"}))
+    for _ in range(2):
+        hands.merge(path, {"data": {"k": "theirs"}}, "operator")
+        fleet.tick(app)
+    assert len(conditions(fleet, app)) == 1
+    hands.merge(path, {"data": {"k": "ours"}}, "operator")
+    fleet.tick(app)
+    assert conditions(fleet, app) == []
+    assert fleet.state(app)["sync"] == "Synced"
+
+
+def test_an_object_that_is_deleted_each_time(
+    make_fleet: Callable[..., Fleet], namespace: str, hands: Hands, cluster: Cluster
+) -> None:
+    fleet = make_fleet()
+    path = f"/api/v1/namespaces/{namespace}/configmaps/web"
+    app = installed(fleet, "gone", namespace, config_map("web"), config_map("calm"))
+    start = cluster.audit_position()
+    with over_existence(hands, path) as rival:
+        for _ in range(4):
+            rival.has_its_way()
+            fleet.tick(app)
+        for _ in range(4):
+            assert fleet.tick(app) == "nothing to do"
+    assert len(fleet.writes(app, since=start)) == 3
+    (condition,) = conditions(fleet, app)
+    assert condition["message"].startswith(f"Conflict: ConfigMap {namespace}/web is deleted by somebody")
+    assert fleet.state(app)["sync"] == "OutOfSync"
+    assert hands.gone(path)
+    fleet.sync(app)
+    assert not hands.gone(path)
+    assert fleet.state(app)["sync"] == "Synced"
+
+
+def rule(*versions: str) -> Body:
+    return {"apiGroups": ["x.example.com"], "apiVersions": list(versions), "operations": ["*"], "resources": ["*"]}
+
+
+def test_an_atomic_list_that_a_controller_splits(
+    make_fleet: Callable[..., Fleet], namespace: str, hands: Hands, cluster: Cluster
+) -> None:
+    """Field case a5: a real conflict is said to be one, healed with growing pauses, and an ignore rule ends it."""
+    fleet = make_fleet(FLEETBEAT_FIGHTS_PAUSE="1", FLEETBEAT_FIGHTS_LONGEST="60")
+    bundle = base64.b64encode(cluster.ca_pem.encode()).decode()
+    hook = {
+        "name": "w.example.com",
+        "clientConfig": {"service": {"name": "w", "namespace": namespace}},
+        "rules": [rule("v1alpha1", "v1beta1")],
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+        "failurePolicy": "Ignore",
+        "namespaceSelector": {"matchLabels": {"never": "there"}},
+    }
+    configuration: Body = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": namespace},
+        "webhooks": [hook],
+    }
+    app = installed(fleet, "split", namespace, configuration)
+    path = f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{namespace}"
+    split = [["v1alpha1"], ["v1beta1"]]
+
+    def versions() -> list[list[str]]:
+        return [one["apiVersions"] for one in hands.get(path)["webhooks"][0]["rules"]]
+
+    def rewrite() -> None:
+        live = hands.get(path)["webhooks"][0]
+        live["rules"] = [rule("v1alpha1"), rule("v1beta1")]
+        live["clientConfig"]["caBundle"] = bundle
+        hands.merge(path, {"webhooks": [live]}, "webhook-controller")
+
+    start = cluster.audit_position()
+    ends: list[int] = []
+    with Rival(lambda: versions() == split, rewrite) as rival:
+        while len(ends) < 3:
+            rival.has_its_way()
+            fleet.tick(app)
+            if (end := int(fleet.state(app)["truce"] or 0)) and end not in ends:
+                (condition,) = conditions(fleet, app)
+                assert condition["field"] == "webhooks[name=w.example.com].rules"
+                assert condition["parties"] == ["fleetbeat", "webhook-controller"]
+                ends.append(end)
+                wait_for(lambda: fleet.runs.now() >= ends[-1], what="the end of the truce")
+        gaps = [later - earlier for earlier, later in itertools.pairwise(ends)]
+        assert gaps[1] > gaps[0] >= 2000
+        assert len(fleet.writes(app, since=start)) == 3 + 2
+        assert hands.get(path)["webhooks"][0]["clientConfig"]["caBundle"] == bundle
+
+        ignored = {"kind": "MutatingWebhookConfiguration", "jsonPointers": ["/webhooks/0/rules"]}
+        fleet.application(app, namespace=namespace, spec={"ignoreDifferences": [ignored]})
+        wait_for(lambda: fleet.history(app)[0]["trigger"] == "Spec", what="the run with the rule", timeout=30)
+        assert fleet.state(app)["sync"] == "Synced"
+        assert conditions(fleet, app) == []
+        hook["timeoutSeconds"] = 5
+        fleet.push(app, [configuration])
+        fleet.tick(app)
+        assert hands.get(path)["webhooks"][0]["timeoutSeconds"] == 5
+        assert versions() == split
+        seen = rival.writes
+        for _ in range(4):
+            assert fleet.tick(app) == "nothing to do"
+        assert rival.writes == seen
