@@ -6,8 +6,6 @@ server-side apply, a namespace that is going away is a 403, an admission policy'
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 import socket
 import ssl
@@ -18,6 +16,7 @@ from typing import Any
 import orjson
 import urllib3.exceptions as http
 
+from fleetbeat.decisions.masking import spellings
 from fleetbeat.errors import ClusterUnavailable, Conflict, FleetbeatError, NotYet, Rejected, Unauthorized
 from fleetbeat.model import Body, ObjectId
 
@@ -149,7 +148,7 @@ def _quote(doing: Doing, answer: Mapping[str, Any], content: bytes, headers: Map
     """The server's own words on one line, cut, with nothing of a Secret in them."""
     message = str(answer.get("message") or "")
     if not answer and "text/plain" in headers.get("Content-Type", ""):
-        message = content[:_QUOTED].decode(errors="replace")
+        message = content.decode(errors="replace")  # cut below: half a value would not be known for one
     if doing.secret:
         message = _without_values(message, doing.secret)
     message = " ".join(message.split())
@@ -162,16 +161,7 @@ def _quote(doing: Doing, answer: Mapping[str, Any], content: bytes, headers: Map
 def _without_values(message: str, secret: Body) -> str:
     """Validation quotes the offending value and policies may quote any: both are cut out."""
     message = _ECHOED.sub(r"\1***", message)
-    values: set[str] = set()
-    for part in ("data", "stringData"):
-        entries = secret.get(part)
-        for value in entries.values() if isinstance(entries, dict) else ():
-            values |= {str(value), base64.b64encode(str(value).encode()).decode()}
-            try:
-                values.add(base64.b64decode(str(value), validate=True).decode())
-            except (binascii.Error, ValueError):
-                continue
-    for value in sorted(values, key=len, reverse=True):
+    for value in sorted(spellings(secret), key=len, reverse=True):
         if len(value) >= _SHORTEST_HIDDEN:
             message = message.replace(value, "***")
     return message

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -23,17 +24,21 @@ _COPIES = frozenset(
 )
 
 
+#: What of a Secret may be seen. All else is taken for its content, so that a misspelt ``stringdata`` is none the less.
+_OPEN = frozenset({"apiVersion", "kind", "metadata", "type", "immutable"})
+
+
 def masked(before: Body | None, after: Body | None) -> tuple[Body | None, Body | None]:
     """Both objects with secret values replaced: ``***``, or ``*** (before)`` and ``*** (after)`` where they differ.
 
-    Covers ``data``, ``stringData`` and annotations that may hold copies of them (broken JSON included), on Secrets and
+    Covers everything but ``_OPEN``, and annotations that may hold copies of it (broken JSON included), on Secrets and
     on Secrets inside a List. The objects given are not changed.
     """
     if not (_is_secret(before) or _is_secret(after)):
         return _masked_items(before, after)
     left, right = dict(before or {}), dict(after or {})
-    values = frozenset(_values(left)) | frozenset(_values(right))
-    for field in ("data", "stringData"):
+    values = spellings(left) | spellings(right)
+    for field in (left.keys() | right.keys()) - _OPEN:
         _mask_map(left, right, field, lambda _key, _value: True)
     metas = [dict(side["metadata"]) if isinstance(side.get("metadata"), dict) else {} for side in (left, right)]
     _mask_map(metas[0], metas[1], "annotations", lambda key, value: _may_copy(key, value, values))
@@ -81,21 +86,52 @@ def _mask_map(left: dict[str, Any], right: dict[str, Any], field: str, hide: Cal
         }
 
 
-def _values(body: Body) -> Iterator[str]:
-    """Every secret text of the object, encoded and decoded."""
-    for field in ("data", "stringData"):
-        content = body.get(field)
-        for value in content.values() if isinstance(content, dict) else ():
-            if not isinstance(value, str):
+def spellings(secret: Body) -> frozenset[str]:
+    """Every form in which a text may quote a value of this Secret: plain, in base64, and escaped as JSON and Go do."""
+    found: set[str] = set()
+    for field in secret.keys() - _OPEN:
+        for value in _texts(secret[field]):
+            found |= {value, base64.b64encode(value.encode()).decode()}
+            try:
+                found.add(base64.b64decode(value, validate=True).decode())
+            except (binascii.Error, ValueError):
                 continue
-            yield value
-            if field == "data":
-                try:
-                    yield base64.b64decode(value, validate=True).decode()
-                except (binascii.Error, ValueError):
-                    continue
-            else:
-                yield base64.b64encode(value.encode()).decode()
+    return frozenset(form for text in found for form in (text, *_escaped(text)))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for inner in value.values():
+            yield from _texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner)
+    elif value is not None:
+        yield str(value)
+
+
+def _escaped(text: str) -> Iterator[str]:
+    """Between the quotes: JSON in ASCII and in UTF-8, Go's JSON (which escapes HTML), Go's ``%q``."""
+    if text.isascii() and text.isprintable() and not _NOT_AS_IT_IS.intersection(text):
+        return
+    yield json.dumps(text)[1:-1]
+    utf8 = json.dumps(text, ensure_ascii=False)[1:-1]
+    yield utf8
+    yield "".join(f"\\u{ord(c):04x}" if c in "<>&\u2028\u2029" else c for c in utf8)
+    yield "".join(map(_go_quoted, text))
+
+
+def _go_quoted(character: str) -> str:
+    if character in _GO_ESCAPES:
+        return _GO_ESCAPES[character]
+    if character.isprintable():
+        return character
+    number = ord(character)
+    return f"\\x{number:02x}" if number < 0x80 else f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+_NOT_AS_IT_IS = frozenset('\\"<>&')
+_GO_ESCAPES = dict(zip('\a\b\f\n\r\t\v\\"', ("\\" + letter for letter in 'abfnrtv\\"'), strict=True))
 
 
 def _may_copy(key: str, value: Any, values: frozenset[str]) -> bool:
