@@ -384,6 +384,7 @@ class ObjectResult:
     audit_id: str = ""  #: Audit-Id of the write
     editors: tuple[Manager, ...] = ()  #: the same managers with operation, subresource and time
     fields: tuple[str, ...] = ()  #: what was put back, "" = the object as a whole: of drift only
+    phase: str = ""  #: of a hook the phase it ran in, "PreSync"; "" = no hook
 
     def to_json(self) -> dict[str, Any]:
         """Leaves out what is empty; ``from_json`` restores it."""
@@ -400,6 +401,8 @@ class ObjectResult:
             data["auditId"] = self.audit_id
         if self.fields:
             data["fields"] = list(self.fields)
+        if self.phase:
+            data["phase"] = self.phase
         return data
 
     @classmethod
@@ -414,6 +417,7 @@ class ObjectResult:
             audit_id=data.get("auditId", ""),
             editors=tuple(Manager.from_json(editor) for editor in data.get("editors", ())),
             fields=tuple(data.get("fields", ())),
+            phase=data.get("phase", ""),
         )
 
 

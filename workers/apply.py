@@ -14,20 +14,24 @@ import orjson
 
 from fleetbeat.clients import applyset
 from fleetbeat.clients.ledger import Pen
-from fleetbeat.decisions.inventory import group_kinds, namespaces
+from fleetbeat.decisions.hooks import is_hook
+from fleetbeat.decisions.inventory import HOOK_OF, group_kinds, namespaces
 from fleetbeat.decisions.ledger import Place
 from fleetbeat.decisions.lifecycle import after, health_pause, stage_of
 from fleetbeat.decisions.manifests import RawManifest, bundle_kinds
+from fleetbeat.engine.hooking import Hooks
 from fleetbeat.engine.judging import Judge
 from fleetbeat.engine.kinds import api_set_with_owned
-from fleetbeat.engine.plan import Plan, StagePlan, manifests_from_json
+from fleetbeat.engine.owners import owner_name
+from fleetbeat.engine.plan import Change, HookRun, Plan, StagePlan, manifests_from_json
 from fleetbeat.engine.remove import remove_tier, still_there
 from fleetbeat.engine.settle import judge, read
 from fleetbeat.engine.weigh import Weigher
 from fleetbeat.engine.write import Done, ensure_namespace, group_tiers, write_stage
-from fleetbeat.errors import Rejected
+from fleetbeat.errors import Rejected, StoreUnavailable, Transient
 from fleetbeat.model import ApiSet, Health, Manifest, ObjectId
 from workers import memory, tally
+from workers.hooks import after_failure, clean_up
 from workers.target import Target, target
 from workers.task import Next, Outcome, Wait, Work, failed, start_over
 
@@ -38,10 +42,10 @@ def apply(work: Work) -> Outcome:
     shared, record, turn = work.parts, work.record, work.turn
     plan_text, rendered = shared.blobs.get(record["plan"]), shared.blobs.get(record["rendered"])
     if plan_text is None or rendered is None:
-        return start_over()
+        return Next("report") if record.get("error") else start_over()
     number = stage_of(turn.step)
     plan, manifests = Plan.from_json(plan_text), manifests_from_json(rendered)
-    stage = plan.stages[number]
+    stage = (*plan.stages, *plan.failing)[number]
     pen = shared.ledger.pen(tally.execution(turn, stage.title))
     guard, digest = work.lease.check, record["digest"]
     where = target(shared, turn.app, run=turn.run, fence=turn.fence, digest=digest, guard=guard, witness=pen.saw)
@@ -50,9 +54,12 @@ def apply(work: Work) -> Outcome:
         return Next("report", {"superseded": "a changed catalog"})
     begun = float(record["stage_began"]) if record.get("stage") == str(number) else time.time()
     this = _Stage(work, where, plan, stage, manifests, number, begun, pen)
-    if record.get("written") != str(number):
-        return this.write()
-    return this.look(_pending(record))
+    if stage.part == "cleanup":
+        return this.clean_up()
+    outcome = this.write() if record.get("written") != str(number) else this.look(_pending(record))
+    if isinstance(outcome, Next) and outcome.fields.get("error"):
+        return this.after_failure(outcome)
+    return outcome
 
 
 class _Stage:
@@ -82,6 +89,17 @@ class _Stage:
         apis = api_set_with_owned(where.cluster, {(key.group, key.kind) for key in keys}, gone_for_good)
         self.apis = _with_bundle(apis, manifests)
         self.judge = Judge(where.application, where.cluster, self.apis)
+        owner = owner_name(where.cluster, work.parts.settings.namespace)
+        self.weigher = Weigher(where.cluster, where.application, where.applyset, owner, plan.truce)
+        self.hooks = plan.hooks_of(stage.phase or work.record.get("failed_in", ""))
+        self.runner = Hooks(
+            where.cluster,
+            self.apis,
+            run=work.turn.run,
+            manifests=manifests,
+            weigher=self.weigher,
+            judge=self.judge,
+        )
         self.home = work.record.get("home", "")  #: uid of the parent, which is another one in each cluster
         self.owned = work.record.get("owned", "")  #: what the parent lists since this run wrote it last
 
@@ -116,23 +134,28 @@ class _Stage:
         if self.stage.part == "prune":
             done += self._prune(finished)
         else:
-            tiers = group_tiers(self.stage.tiers, {c.id: c for c in self.plan.changes if c.id not in finished})
+            turns: dict[ObjectId, Change | HookRun] = {change.id: change for change in self.plan.changes} | self.hooks
+            tiers = group_tiers(self.stage.tiers, {key: turns[key] for key in turns if key not in finished})
             done += write_stage(
                 where.cluster,
                 self.apis,
                 tiers,
                 self.manifests,
                 work.parts.pool,
-                weigher=Weigher(where.cluster, where.application, where.applyset, truces=self.plan.truce),
+                weigher=self.weigher,
                 judge=self.judge,
                 record=self._keep,
+                run_hook=self.runner.start,
                 repeated=self._repeated,
             )
         if any(one.result.outcome == "failed" for one in done):
             return Next("report", {"error": "ObjectsFailed", "error_cure": _cure(done)})
         if waiting := [one for one in done if one.not_yet]:
-            return self._wait(waiting[0].not_yet, {}, 0)
-        pending = {one.result.id for one in done if one.health is None or one.health.status not in SETTLED}
+            at_work = {
+                one.result.id for one in done if not (one.health is None or self._settled(one.result.id, one.health))
+            }
+            return self._wait(waiting[0].not_yet, {}, int(work.record.get("looks") or 0) + 1, at_work)
+        pending = {one.result.id for one in done if one.health is None or not self._settled(one.result.id, one.health)}
         pending |= set(self.stage.unsettled)
         if self.stage.part == "prune":
             # Of what an execution before this one has deleted nobody knows any more whether it was gone at once.
@@ -143,11 +166,13 @@ class _Stage:
         # A bad status in the answer to a write is from before that write: only the first look judges.
         waits_for = "go" if self.stage.part == "prune" else "become healthy"
         message = f"{memory.joined(sorted(pending))} to {waits_for}"
-        return self._wait(message, {**written, "pending": _keys(pending)}, 0)
+        return self._wait(message, {**written, "pending": _keys(pending)}, 0, pending)
 
     def look(self, pending: set[ObjectId]) -> Outcome:
         """Has what was written become healthy, or what was deleted gone?"""
-        live = read(self.where.cluster, self.apis, self.where.applyset, pending)
+        where = self.where
+        hooks = {key: one for key, one in self.hooks.items() if key in pending}
+        live = read(where.cluster, self.apis, where.applyset, pending.difference(hooks))
         looks = int(self.work.record.get("looks") or 0) + 1
         if self.stage.part == "prune":
             there = still_there({removal.id: removal for removal in self.plan.removals}, live)
@@ -156,18 +181,61 @@ class _Stage:
             return self._wait(_going(there), {"pending": _keys(there)}, looks)
         judged = judge(live, self.judge)
         tally.settle(self.work.parts, self.work.turn.run, judged, self.plan.known)
-        bad = {key: state for key, (state, _) in judged.items() if state.status in ("Degraded", "Missing")}
+        states = {key: state if live[key] is not None else _DELETED for key, (state, _) in judged.items()}
+        made = read(where.cluster, self.apis, where.applyset, hooks, label=HOOK_OF)
+        ran = {key: self.runner.health(one, made[key]) for key, one in hooks.items()}
+        if ran:
+            tally.settle_hooks(self.work.parts, self.work.turn.run, self.stage.phase, ran)
+            states |= ran
+        bad = {key: state for key, state in states.items() if state.status in ("Degraded", "Missing")}
         if bad:
             return self._unhealthy(bad)
-        restless = {key: state for key, (state, _) in judged.items() if state.status not in SETTLED}
+        restless = {key: state for key, state in states.items() if not self._settled(key, state)}
         if not restless:
             return self._next({})
-        return self._wait(_told(restless), {"pending": _keys(restless)}, looks)
+        return self._wait(_told(restless), {"pending": _keys(restless)}, looks, restless)
+
+    def clean_up(self) -> Outcome:
+        """A phase is over: delete those of its hooks that ask for it."""
+        failed_in = self.work.record.get("failed_in", "")
+        phase = self.stage.phase or failed_in
+        run, late = self.work.turn.run, time.time() - self.begun >= self.where.application.sync.timeout
+        with self.pen.begin(self.where.cluster.name, self._places(), known_before=True):
+            try:
+                if waits := self._take():
+                    return waits
+                made = tally.hooks(self.work.parts, run)
+                mine = [one for key, one in self.hooks.items() if key in self.stage.ids and (phase, key) in made]
+                for one in mine:
+                    self.pen.explain(one.id, f"{phase} is over")
+                said = clean_up(self.runner, reversed(mine), succeeded=failed_in != phase, last_try=late)
+            except StoreUnavailable:
+                raise
+            except Transient as error:
+                if late:
+                    raise
+                return self._wait(str(error), {}, int(self.work.record.get("looks") or 0) + 1)
+        self.work.lease.check()
+        tally.note_hooks(self.work.parts, run, phase, said)
+        return self._next({})
+
+    def after_failure(self, outcome: Next) -> Next:
+        made = tally.hooks(self.work.parts, self.work.turn.run) if self.plan.failing else {}
+        return after_failure(self.plan, self.stage, self.number, outcome, made, self._afresh)
+
+    @property
+    def _afresh(self) -> dict[str, str | int | float]:
+        """What the next stage begins with."""
+        return {"pending": "", "looks": 0, "stage": "", "owned": self.owned, "home": self.home}
+
+    def _settled(self, key: ObjectId, state: Health) -> bool:
+        """A hook that is suspended has not done its work."""
+        return state.status == "Healthy" or (state.status in SETTLED and key not in self.hooks)
 
     def _take(self) -> Wait | None:
         """Grow the parent to everything this plan may touch, with our fence: from here on older writers get a 409."""
         turn, shared = self.work.turn, self.work.parts
-        wanted = [m.id for m in self.manifests] + [removal.id for removal in self.plan.removals]
+        wanted = [m.id for m in self.manifests if not is_hook(m.annotations)] + [r.id for r in self.plan.removals]
         everything = [*wanted, *self.plan.known]
         try:
             parent = applyset.take(
@@ -178,6 +246,7 @@ class _Stage:
                 fence=turn.fence,
                 group_kinds=group_kinds(everything),
                 namespaces=namespaces(everything),
+                hook_kinds=group_kinds(hook.id for hook in self.plan.hooks),
                 digest=self.work.record["digest"],
                 is_over=self._is_over,
                 absent=self.work.record.get("parent") == "absent" and not self.owned,
@@ -209,7 +278,11 @@ class _Stage:
             return []
         mine = {key for tier in self.stage.tiers for key in tier}
         kept = tally.load(self.work.parts, self.work.turn.run)
-        return tally.done({key: entry for key, entry in kept.items() if key in mine})
+        entries = [entry for key, entry in kept.items() if key in mine and key not in self.hooks]
+        if self.hooks:
+            made = tally.hooks(self.work.parts, self.work.turn.run)
+            entries += [(made[self.stage.phase, key], None) for key in mine if (self.stage.phase, key) in made]
+        return tally.done(entries)
 
     def _keep(self, batch: Sequence[Done]) -> None:
         tally.tell(batch, self.pen)
@@ -236,25 +309,31 @@ class _Stage:
         return done
 
     def _next(self, fields: dict[str, str | int | float]) -> Next:
-        following = after(self.work.turn.step, len(self.plan.stages))
-        return Next(
-            following, {**fields, "pending": "", "looks": 0, "stage": "", "owned": self.owned, "home": self.home}
-        )
+        count = len(self.plan.stages)
+        following = after(self.work.turn.step, count if self.number < count else count + len(self.plan.failing))
+        return Next(following, {**fields, **self._afresh, "hooking": ""})
 
-    def _wait(self, message: str, fields: dict[str, str | int | float], looks: int) -> Outcome:
+    def _wait(
+        self, message: str, fields: dict[str, str | int | float], looks: int, at_work: Iterable[ObjectId] = ()
+    ) -> Outcome:
         steps, timeout = self.work.parts.settings.steps, self.where.application.sync.timeout
         waited = time.time() - self.begun
         if waited >= timeout:
-            hint = f". {_WHAT_TO_DO}" if self.stage.part != "prune" else ""
+            hint = f". {_WHAT_TO_DO}" if self.stage.part in ("prerequisites", "objects") else ""
             return failed(Timeout(f"{self.stage.title} is not ready after {timeout:.0f} s: {message}{hint}"))
         pause = min(health_pause(looks, steps.health_poll, steps.health_poll_max), max(timeout - waited, 0.05))
         kept: dict[str, str | int | float] = {"stage": self.number, "stage_began": self.begun, "looks": looks}
-        kept |= {"owned": self.owned, "home": self.home}
+        # A newer bundle takes over while a wave is waited for, never while a hook is at work.
+        running = any(key in self.hooks for key in at_work)
+        kept |= {"owned": self.owned, "home": self.home, "hooking": "1" if running else ""}
         return Wait(self.work.turn.step, pause, f"{self.stage.title}: {message}", {**kept, **fields})
 
     def _unhealthy(self, bad: dict[ObjectId, Health]) -> Next:
         return failed(Unhealthy(f"{self.stage.title}: {_told(bad)}. {_WHAT_TO_DO}"))
 
+
+#: Of an object that was written, and then waited for.
+_DELETED = Health("Missing", "deleted externally during the sync")
 
 _WHAT_TO_DO = (
     "Mend it and push, give it more time by spec.sync.timeout, or leave an object out of the wait by its annotation "

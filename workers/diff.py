@@ -5,6 +5,7 @@ from __future__ import annotations
 from fleetbeat.clients import applyset
 from fleetbeat.clients.runs import Fields
 from fleetbeat.decisions.confirmation import confirmed
+from fleetbeat.decisions.hook_runs import due
 from fleetbeat.decisions.inventory import group_kinds
 from fleetbeat.decisions.lifecycle import after
 from fleetbeat.engine.kinds import api_set_with_owned
@@ -27,6 +28,10 @@ def diff(work: Work) -> Next:
     manifests = manifests_from_json(rendered)
     known = memory.load_known(shared, state.get("inventory", "")) or {}
     home = parent.uid if parent else ""
+    digest, noted = record["digest"], {parent.hooks} if parent else set()
+    if home and state.get("home") == home:
+        noted.add(state.get("hooks", ""))
+    hooks_due = due(trigger=record.get("trigger", ""), digest=digest, completed=noted, owed=state.get("hooks_owed", ""))
     if state.get("home", "") != home:
         # Left in another cluster, or in one that has been rebuilt: what is missing here was not deleted by anybody.
         known = {key: entry._replace(hash="") for key, entry in known.items()}
@@ -49,9 +54,13 @@ def diff(work: Work) -> Next:
             since=memory.first_tried(record, state),
         ),
         truces=disputes.truces(shared, state, {**record, "home": home}, where.application),
+        run=work.turn.run,
+        hooks_due=hooks_due,
     )
+    # To be noted in the cluster when all has gone well: also of a bundle without hooks, so that the way back runs them.
+    hooks: Fields = {"hooks": "due" if hooks_due and (plan.hooks or noted - {"", digest}) else "", "hooking": ""}
     stages = len(plan.stages)
     # A run that had to begin again with the pull starts at the first stage of its new plan with nothing behind it.
-    nothing_done: Fields = {"written": "", "stage": "", "pending": "", "looks": 0, "owned": ""}
+    nothing_done: Fields = {"written": "", "stage": "", "pending": "", "looks": 0, "owned": "", "failed_in": ""}
     found: Fields = {"plan": shared.blobs.put(plan.to_json()), "stages": stages, "parent": "" if parent else "absent"}
-    return Next(after("diff", stages), {**nothing_done, **found, "home": home})
+    return Next(after("diff", stages), {**nothing_done, **found, **hooks, "home": home})

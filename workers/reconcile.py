@@ -116,7 +116,7 @@ def _go_on(celery: Celery, shared: Parts, app: str, look: Look) -> str:
     newer = _newer(shared, app, look) if look.run.get("state") == "waiting" else ""
     if newer:
         shared.runs.note(app, look.run["run"], {"next": newer})
-    found = shared.runs.resume(app, now=bool(newer))
+    found = shared.runs.resume(app, now=bool(newer) and not look.run.get("hooking"))
     if isinstance(found, str):
         return f"run {look.run.get('run')} is {found}"
     run, step, fence = found

@@ -28,7 +28,7 @@ def report(work: Work) -> Outcome:
         return start_over()  # lost meanwhile: what this run did cannot be told without it
     plan = Plan.from_json(plan_text) if plan_text is not None else Plan()
     entries = tally.load(shared, turn.run)
-    results = _results(plan, entries, broken_off)
+    results = _results(plan, entries, tally.hooks(shared, turn.run), broken_off)
     end = _ending(record, results, plan)
     state = shared.runs.look(turn.app).state
     known = _known(plan, entries, memory.load_known(shared, state.get("inventory", "")) or {}, end)
@@ -84,7 +84,12 @@ def report(work: Work) -> Outcome:
     return Ended(f"{end.phase}: {end.message}")
 
 
-def _results(plan: Plan, entries: dict[ObjectId, tally.Entry], broken_off: bool) -> list[ObjectResult]:
+def _results(
+    plan: Plan,
+    entries: dict[ObjectId, tally.Entry],
+    hooks: dict[tuple[str, ObjectId], ObjectResult],
+    broken_off: bool,
+) -> list[ObjectResult]:
     """What happened to each object, in the order of the plan."""
     results = list(plan.settled)
     rest = "not tried: the sync ended before its turn"
@@ -94,13 +99,20 @@ def _results(plan: Plan, entries: dict[ObjectId, tally.Entry], broken_off: bool)
             results.append(entries[key][0])
         elif broken_off or plan.failed:
             results.append(ObjectResult(key, "skipped", rest, wave))
+    for hook in plan.hooks:
+        if result := hooks.get((hook.phase, hook.id)):
+            results.append(result)
+        elif hook.phase != "SyncFail" and (broken_off or plan.failed):
+            results.append(ObjectResult(hook.id, "skipped", rest, hook.wave, phase=hook.phase))
     return results
 
 
 def _ending(record: dict[str, str], results: Sequence[ObjectResult], plan: Plan) -> Ending:
-    if record.get("superseded"):
+    if record.get("superseded") and not record.get("error"):
         return Ending("Superseded", f"by {record['superseded']}", "Superseded")
     end = ending(results, record.get("error", ""), record.get("error_text", ""))
+    if said := record.get("after_failure"):
+        return Ending(end.phase, f"{end.message}\nSyncFail: {said}", end.reason)
     if end.phase == "Succeeded" and plan.refusal:
         return Ending(end.phase, f"{end.message}. {plan.refusal}", "PruneRefused")
     if end.phase == "Succeeded" and plan.truces:
@@ -131,7 +143,8 @@ def _shrink(work: Work, known: dict[ObjectId, Known]) -> None:
     """After a whole sync the parent lists what is there and no more. Failing at it costs nothing but the next try."""
     shared, turn = work.parts, work.turn
     own, kinds, spaces = shared.settings.namespace, group_kinds(known), namespaces(known)
-    if work.record.get("owned") == applyset.listing(kinds, spaces, own):
+    hooks = work.record["digest"] if work.record.get("hooks") else ""
+    if work.record.get("owned") == applyset.listing(kinds, spaces, own) and not hooks:
         return
     try:
         digest, guard = work.record["digest"], work.lease.check
@@ -140,7 +153,7 @@ def _shrink(work: Work, known: dict[ObjectId, Known]) -> None:
         parent = applyset.read(where.cluster, own, turn.app)
         if parent is not None and parent.run == turn.run:
             with pen.begin(where.cluster.name, applyset.places(own, turn.app), known_before=True):
-                applyset.shrink(where.cluster, parent, group_kinds=kinds, namespaces=spaces, digest=digest)
+                applyset.shrink(where.cluster, parent, group_kinds=kinds, namespaces=spaces, digest=digest, hooks=hooks)
     except (LostLock, StoreUnavailable):
         raise
     except FleetbeatError:
@@ -171,6 +184,11 @@ def _state(
     }
     if record.get("request"):
         fields["handled"] = record["request"]
+    if record.get("hooks"):
+        # Should the parent not be told, for an outage at the last moment, Redis knows.
+        went_well = end.phase == "Succeeded"
+        fields |= {"hooks_owed": "" if went_well else revision.digest}
+        fields |= {"hooks": revision.digest} if went_well else {}
     if end.phase == "Superseded":
         return fields
     fields["sync"] = sync_status(results, compared=bool(record.get("plan")), conflicts=conflicts)
@@ -182,7 +200,7 @@ def _state(
             "source": revision.source,
             "revision": revision.revision,
             "created": revision.created,
-            "objects": sum(result.outcome not in ("pruned",) for result in results),
+            "objects": sum(result.outcome != "pruned" and not result.phase for result in results),
         }
     return fields
 
@@ -197,7 +215,7 @@ def _application(work: Work) -> Application | None:
 
 
 def _pause(application: Application | None, record: dict[str, str], end: Ending, failures: int) -> float | None:
-    if end.phase == "Superseded":
+    if record.get("superseded"):
         return 0.0
     if end.phase == "Succeeded":
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import orjson
@@ -12,7 +12,7 @@ from fleetbeat.clients.runs import Turn
 from fleetbeat.decisions.ledger import Execution
 from fleetbeat.engine.plan import Known, known_from_json, known_to_json
 from fleetbeat.engine.write import Done
-from fleetbeat.model import Health, ObjectId, ObjectResult
+from fleetbeat.model import Health, HealthStatus, ObjectId, ObjectResult
 from workers.parts import Parts
 
 Entry = tuple[ObjectResult, Known | None]
@@ -20,22 +20,23 @@ Entry = tuple[ObjectResult, Known | None]
 
 def keep(run: str, batch: Sequence[Done], pen: Pen) -> None:
     """Results and ledger together. Objects that have to wait are left out: their turn is still to come."""
-    entries = {one.result.id: (one.result, one.known) for one in batch if not one.not_yet}
-    pen.keep(run, {key.key: _dump(key, entry) for key, entry in entries.items()})
+    kept = [one for one in batch if not one.not_yet]
+    pen.keep(run, {_field(one.result): _dump(one.result.id, (one.result, one.known)) for one in kept})
 
 
 def tell(batch: Sequence[Done], pen: Pen) -> None:
     """What the ledger cannot know from the answers alone: why, what it was like before, and what others had done."""
     for one in batch:
         result, change = one.result, one.change
+        why = "; ".join(filter(None, (f"{result.phase} hook" if result.phase else "", result.reason)))
         if change is not None:
             pen.explain(result.id, result.reason)
             if change.seen is not None:
                 pen.know(result.id, change.seen.resource_version, change.before)
         elif result.audit_id:
-            pen.explain(result.id, result.reason)
+            pen.explain(result.id, why)
         elif result.outcome in ("created", "configured"):
-            pen.found(result.id, result.reason)
+            pen.found(result.id, why)
         elif result.outcome in ("unchanged", "pruned"):
             # It was so when its turn came: perhaps by a write of this run whose answer got lost.
             pen.possible(result.id)
@@ -50,11 +51,11 @@ def execution(turn: Turn, stage: str) -> Execution:
 _ABOUT = ("trigger", "by", "reason", "digest", "tag", "source", "revision")
 
 
-def done(entries: Mapping[ObjectId, Entry]) -> list[Done]:
+def done(entries: Iterable[Entry]) -> list[Done]:
     """As the execution that wrote them had them. Failed ones are left out: they are tried again."""
     return [
         Done(result, known, Health(result.health) if result.health else None)
-        for result, known in entries.values()
+        for result, known in entries
         if result.outcome != "failed"
     ]
 
@@ -76,13 +77,51 @@ def settle(
 
 
 def load(shared: Parts, run: str) -> dict[ObjectId, Entry]:
-    """Everything kept so far."""
-    found: dict[ObjectId, Entry] = {}
-    for key, text in shared.runs.results(run).items():
+    """Everything kept so far of members."""
+    return {result.id: (result, known) for result, known in _everything(shared, run) if not result.phase}
+
+
+def hooks(shared: Parts, run: str) -> dict[tuple[str, ObjectId], ObjectResult]:
+    """Of hooks, by phase and object: one of two phases has two results."""
+    return {(result.phase, result.id): result for result, _ in _everything(shared, run) if result.phase}
+
+
+def settle_hooks(shared: Parts, run: str, phase: str, judged: Mapping[ObjectId, Health]) -> None:
+    """Health as seen while waiting; what is wrong with a hook becomes its reason."""
+    kept = hooks(shared, run)
+    fresh: list[ObjectResult] = []
+    for key, state in judged.items():
+        if result := kept.get((phase, key)):
+            bad: tuple[HealthStatus, ...] = ("Degraded", "Missing")
+            reason = state.message if state.status in bad else result.reason
+            fresh.append(replace(result, health=state.status, reason=reason))
+    _tell_again(shared, run, fresh)
+
+
+def note_hooks(shared: Parts, run: str, phase: str, said: Mapping[ObjectId, str]) -> None:
+    """What became of their objects when the phase was over."""
+    kept = hooks(shared, run)
+    fresh: list[ObjectResult] = []
+    for key, text in said.items():
+        result = kept.get((phase, key))
+        if result is not None and text and text not in result.reason:
+            fresh.append(replace(result, reason="; ".join(filter(None, (result.reason, text)))))
+    _tell_again(shared, run, fresh)
+
+
+def _tell_again(shared: Parts, run: str, results: Sequence[ObjectResult]) -> None:
+    shared.runs.record(run, {_field(result): _dump(result.id, (result, None)) for result in results})
+
+
+def _everything(shared: Parts, run: str) -> Iterator[Entry]:
+    for text in shared.runs.results(run).values():
         data = orjson.loads(text)
         known = known_from_json(data["known"])
-        found[ObjectId.from_key(key)] = (ObjectResult.from_json(data["result"]), next(iter(known.values()), None))
-    return found
+        yield ObjectResult.from_json(data["result"]), next(iter(known.values()), None)
+
+
+def _field(result: ObjectResult) -> str:
+    return f"{result.phase} {result.id.key}" if result.phase else result.id.key
 
 
 def _dump(key: ObjectId, entry: Entry) -> str:

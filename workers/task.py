@@ -107,13 +107,11 @@ def _guarded(work: Work, step: Callable[[Work], Outcome]) -> Outcome:
     """The step's outcome, or the report of the error that ended it."""
     turn = work.turn
     if int(turn.record.get("tries", 0)) > MAX_TRIES and turn.step != "report":
-        return _failed(
-            "WorkerLost",
-            f"{turn.step} was begun {MAX_TRIES} times and never ended: it seems to kill its worker",
-            "change",
-        )
+        text = f"{turn.step} was begun {MAX_TRIES} times and never ended: it seems to kill its worker"
+        return _told(turn, _failed("WorkerLost", text, "change"))
     newer = turn.record.get("next", "")
-    if newer and newer != turn.record.get("digest") and turn.step not in ("pull", "report"):
+    at_work = turn.record.get("hooking")  # half a migration is worse than a late one
+    if newer and newer != turn.record.get("digest") and turn.step not in ("pull", "report") and not at_work:
         return Next("report", {"superseded": newer})
     try:
         return step(work)
@@ -121,11 +119,19 @@ def _guarded(work: Work, step: Callable[[Work], Outcome]) -> Outcome:
         raise
     except FleetbeatError as error:
         log.info("%s run %s %s: %s: %s", turn.app, turn.run, turn.step, error.reason, error)
-        return failed(error)
+        return _told(turn, failed(error))
     except Exception as error:
         log.exception("%s run %s %s: a fault in Fleetbeat", turn.app, turn.run, turn.step)
         # The text of an unknown exception may hold anything, a Secret's value too: only its kind is kept.
-        return _failed("InternalError", f"{turn.step}: {type(error).__name__} (details in the worker's log)", "time")
+        text = f"{turn.step}: {type(error).__name__} (details in the worker's log)"
+        return _told(turn, _failed("InternalError", text, "time"))
+
+
+def _told(turn: Turn, outcome: Next) -> Next:
+    """The first error is the run's; what goes wrong afterwards, in hooks for a failed sync, is told beside it."""
+    if not turn.record.get("error"):
+        return outcome
+    return Next("report", {"after_failure": str(outcome.fields["error_text"])})
 
 
 def start_over() -> Next:

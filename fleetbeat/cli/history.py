@@ -71,6 +71,8 @@ def changes(entry: dict[str, Any]) -> str:
     """``3 created, 1 configured``; of a run that wrote nothing, "nothing"."""
     counts = entry.get("counts", {})
     said = [f"{counts[word]} {word}" for word in _WRITTEN if counts.get(word)]
+    if ran := entry.get("hooks"):
+        said.append(f"{ran} {'hook' if ran == 1 else 'hooks'} run")
     return ", ".join(said) or "nothing"
 
 

@@ -45,6 +45,8 @@ def preview(
             pool=Requests(threads, settings.steps.parallel),
             owner_name=owner_name(cluster, settings.namespace),
             home=settings.namespace,
+            # Hooks of a bundle that they have gone through for run again only when a sync is asked for: no difference.
+            hooks_due=parent is None or parent.hooks != revision.digest,
         )
     gone = {}
     for removal in plan.removals:

@@ -10,12 +10,22 @@ from fleetbeat.model import ObjectResult
 
 
 def lines_of(results: Iterable[ObjectResult]) -> Iterator[str]:
-    """``wave 0`` and below it ``configured  ConfigMap shop/web-config   changed by kubectl-edit``."""
-    ordered = sorted(results, key=lambda result: (result.wave, result.id))
-    for wave, members in groupby(ordered, key=lambda result: result.wave):
-        yield f"wave {wave}"
+    """``wave 0`` and below it ``configured  ConfigMap shop/web-config   changed by kubectl-edit``.
+
+    Hooks stand under ``PreSync wave -5``, in the order of a sync.
+    """
+
+    def place(result: ObjectResult) -> tuple[int, int, str]:
+        return _PHASES.index(result.phase or "Sync"), result.wave, result.phase
+
+    for (_, wave, phase), members in groupby(sorted(results, key=lambda r: (place(r), r.id)), key=place):
+        yield f"{phase} wave {wave}" if phase else f"wave {wave}"
         for result in members:
             yield "  " + line_of(result)
+
+
+#: as decisions/hooks.py has them; a command that shows results need not load what reads them
+_PHASES = ("PreSync", "Sync", "PostSync", "SyncFail", "PreDelete", "PostDelete")
 
 
 def line_of(result: ObjectResult) -> str:

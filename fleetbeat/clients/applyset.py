@@ -22,7 +22,8 @@ FENCE = "fleetbeat.dev/fence"  #: annotation: integer, grows with every taking o
 RUN = "fleetbeat.dev/run"  #: annotation: id of the run that wrote last
 APPLICATION = "fleetbeat.dev/application"  #: annotation: the application's name, unshortened
 DIGEST = "fleetbeat.dev/digest"  #: annotation: "sha256:…" of the bundle that run was for
-
+HOOK_KINDS = "fleetbeat.dev/hook-group-kinds"  #: annotation: CSV of Kind.group of objects that hooks may have left
+HOOKS = "fleetbeat.dev/hooks"  #: annotation: "sha256:…" of the bundle whose hooks have last gone through
 
 _TOOL = "fleetbeat"
 _LEAP = 2**40  # a fence so far above ours was never counted: adopting it would break the counter of the whole fleet
@@ -62,6 +63,8 @@ class Parent:
     namespaces: frozenset[str]  #: namespaces of members, without the parent's own
     digest: str
     body: Body = field(repr=False, compare=False)
+    hook_kinds: frozenset[str] = frozenset()  #: where objects with the label ``inventory.HOOK_OF`` may be
+    hooks: str = ""  #: digest of the bundle whose hooks have last gone through
 
     @property
     def listing(self) -> str:
@@ -102,6 +105,7 @@ def take(
     group_kinds: frozenset[str],
     namespaces: frozenset[str],
     digest: str,
+    hook_kinds: frozenset[str] = frozenset(),
     is_over: Callable[[int], bool] = lambda _: True,
     absent: bool = False,
 ) -> Parent:
@@ -134,6 +138,7 @@ def take(
             group_kinds=group_kinds | (current.group_kinds if current else frozenset()),
             namespaces=namespaces | (current.namespaces if current else frozenset()),
             digest=digest,
+            hook_kinds=hook_kinds | (current.hook_kinds if current else frozenset()),
         )
         try:
             if current is None:
@@ -147,9 +152,16 @@ def take(
 
 
 def shrink(
-    cluster: ClusterPort, parent: Parent, group_kinds: frozenset[str], namespaces: frozenset[str], digest: str
+    cluster: ClusterPort,
+    parent: Parent,
+    group_kinds: frozenset[str],
+    namespaces: frozenset[str],
+    digest: str,
+    hooks: str = "",
 ) -> Parent:
     """Record what the application really has, after its last prune. No request when nothing differs.
+
+    ``hooks``: the bundle whose hooks have gone through; "" = leave what the parent says of that.
 
     Raises LostLock (HigherFence) when another run has taken the parent since.
     """
@@ -164,6 +176,8 @@ def shrink(
             group_kinds=group_kinds,
             namespaces=namespaces,
             digest=digest,
+            hook_kinds=current.hook_kinds,
+            hooks=hooks,
         )
         if wanted == current.body:
             return current
@@ -233,6 +247,8 @@ def _annotated(
     group_kinds: frozenset[str],
     namespaces: frozenset[str],
     digest: str,
+    hook_kinds: frozenset[str] = frozenset(),
+    hooks: str = "",
 ) -> Body:
     """A copy of the parent with our keys set; labels and annotations of others stay."""
     metadata = body["metadata"]
@@ -247,6 +263,8 @@ def _annotated(
         FENCE: str(fence),
         RUN: run,
         DIGEST: digest,
+        **({HOOK_KINDS: inventory.format_group_kinds(hook_kinds)} if hook_kinds else {}),
+        **({HOOKS: hooks} if hooks else {}),
     }
     return {**body, "metadata": {**metadata, "labels": labels, "annotations": annotations}}
 
@@ -273,4 +291,6 @@ def _parse(body: Body) -> Parent:
         namespaces=inventory.parse_group_kinds(annotations.get(inventory.ADDITIONAL_NAMESPACES, "")),
         digest=annotations.get(DIGEST, ""),
         body=body,
+        hook_kinds=inventory.parse_group_kinds(annotations.get(HOOK_KINDS, "")),
+        hooks=annotations.get(HOOKS, ""),
     )

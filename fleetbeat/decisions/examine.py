@@ -42,8 +42,8 @@ def examine(manifests: Sequence[Manifest], *, complete: bool = True) -> Examined
             continue
         if order.left_out:
             told.append(f"{manifest.origin}: {subject} is not applied: {order.left_out}")
-        else:
-            problems.append(Problem.at(manifest.origin, hooks.refusal(order.hook), subject=subject))
+        elif not set(order.phases) & set(hooks.OF_A_SYNC):
+            told.append(f"{manifest.origin}: {subject} is run by no sync: it is a {order.phases[0]} hook")
     arranged = arrange(manifests, complete=complete)
     problems += [problem for problem in arranged.problems if problem not in problems]
     return Examined(arranged.stages, tuple(problems), tuple(remarks), tuple(map(str, told)))

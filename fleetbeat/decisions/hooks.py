@@ -22,6 +22,8 @@ HELM_WEIGHT = "helm.sh/hook-weight"
 #: A part of a sync, or of what surrounds it. "Sync" is also where everything stands that is no hook.
 SyncPhase = Literal["PreSync", "Sync", "PostSync", "SyncFail", "PreDelete", "PostDelete"]
 PHASES: tuple[SyncPhase, ...] = get_args(SyncPhase)
+#: Those that a sync can come to; the others are the deletion's.
+OF_A_SYNC: tuple[SyncPhase, ...] = ("PreSync", "Sync", "PostSync", "SyncFail")
 
 #: When a hook's object is deleted: before its next run, or when its phase is over and it went well, or did not.
 DeletePolicy = Literal["BeforeHookCreation", "HookSucceeded", "HookFailed"]
@@ -32,11 +34,11 @@ _HELM_PHASES: dict[str, SyncPhase] = {
     "pre-upgrade": "PreSync",
     "post-install": "PostSync",
     "post-upgrade": "PostSync",
+    "pre-delete": "PreDelete",
+    "post-delete": "PostDelete",
 }
 #: Helm's other events, and whose command they belong to. Argo CD runs none of them either.
 _HELM_ALONE = {
-    "pre-delete": "helm uninstall",
-    "post-delete": "helm uninstall",
     "pre-rollback": "helm rollback",
     "post-rollback": "helm rollback",
     "test": "helm test",
@@ -72,9 +74,11 @@ def read(annotations: Mapping[str, str]) -> tuple[Hook | None, list[str]]:
     return None, []
 
 
-def refusal(hook: Hook) -> str:
-    """Why a bundle with this hook is not synced. To be dropped when syncs run hooks."""
-    return f"is a hook ({hook.mark}); this version does not run hooks"
+def is_hook(annotations: Mapping[str, str]) -> bool:
+    """Whether ``read`` finds one."""
+    if HOOK in annotations:
+        return True
+    return HELM_HOOK in annotations and _helm_words(annotations) != ["crd-install"]
 
 
 def _argo(annotations: Mapping[str, str]) -> tuple[Hook, list[str]]:
@@ -91,7 +95,7 @@ def _argo(annotations: Mapping[str, str]) -> tuple[Hook, list[str]]:
 
 
 def _helm(annotations: Mapping[str, str]) -> tuple[Hook | None, list[str]]:
-    words = [word.lower() for word in items(annotations[HELM_HOOK])]
+    words = _helm_words(annotations)
     if words == ["crd-install"]:  # Helm 2's way to say "first"; a definition comes first anyway
         return None, []
     mark = f"{HELM_HOOK}: {annotations[HELM_HOOK]}"
@@ -103,6 +107,10 @@ def _helm(annotations: Mapping[str, str]) -> tuple[Hook | None, list[str]]:
     phases = {_HELM_PHASES[word] for word in words if word in _HELM_PHASES}
     alone = "" if phases or problems else f"annotation {mark}, which is for `{_HELM_ALONE[words[0]]}`"
     return Hook(mark, tuple(phase for phase in PHASES if phase in phases), policies, left_out=alone), problems
+
+
+def _helm_words(annotations: Mapping[str, str]) -> list[str]:
+    return [word.lower() for word in items(annotations[HELM_HOOK])]
 
 
 def _policies(annotations: Mapping[str, str], *, helm: bool) -> tuple[tuple[DeletePolicy, ...], list[str]]:

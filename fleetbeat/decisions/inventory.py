@@ -16,6 +16,7 @@ from typing import Any
 from fleetbeat.model import Body, ObjectId
 
 PART_OF = "applyset.kubernetes.io/part-of"  #: label of a member
+HOOK_OF = "fleetbeat.dev/hook-of"  #: label of a hook's object, which is no member: the id of the ApplySet it runs for
 ID = "applyset.kubernetes.io/id"  #: label of the parent
 TOOLING = "applyset.kubernetes.io/tooling"  #: annotation of the parent: "<tool>/<version>"
 CONTAINS_GROUP_KINDS = "applyset.kubernetes.io/contains-group-kinds"  #: annotation of the parent: CSV of Kind.group

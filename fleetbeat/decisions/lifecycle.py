@@ -6,6 +6,8 @@
       │        │        │        │  ▲                       ▲
       │        │        │        └──┘ waits for health      │
       └────────┴────────┴── nothing to write, or it failed ─┘
+
+When a stage fails and the bundle has hooks for that, they are further stages, ``apply:n+1``…, before the report.
 """
 
 from __future__ import annotations
@@ -130,7 +132,8 @@ def sync_status(results: Iterable[ObjectResult], *, compared: bool, conflicts: b
     """
     if not compared:
         return "Unknown"
-    return "OutOfSync" if conflicts or any(r.outcome in ("failed", "kept", "skipped") for r in results) else "Synced"
+    members = (r for r in results if not r.phase)  # hooks are no part of what is wanted
+    return "OutOfSync" if conflicts or any(r.outcome in ("failed", "kept", "skipped") for r in members) else "Synced"
 
 
 @dataclass(frozen=True)
@@ -144,14 +147,17 @@ class Ending:
 
 def ending(results: Sequence[ObjectResult], word: str = "", text: str = "") -> Ending:
     """The phase and one sentence for status and history. ``word`` and ``text``: the error that ended the run."""
-    counts = Counter(r.outcome for r in results)
-    failed = [r for r in results if r.outcome == "failed"]
+    counts = Counter(r.outcome for r in results if not r.phase)
+    # What hooks for a failed sync do is told beside the failure, never instead of it.
+    failed = [r for r in results if r.outcome == "failed" and r.phase != "SyncFail"]
     if failed:
         more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
         return Ending("Failed", f"{failed[0].reason}{more}", word or "ObjectsFailed")
     if word:
         return Ending("Failed", text, word)
     said = [f"{counts[word]} {word}" for word in WORDS if counts[word]]
+    if ran := sum(bool(r.phase) for r in results):
+        said.append(f"{ran} {'hook' if ran == 1 else 'hooks'} run")
     return Ending("Succeeded", ", ".join(said) or "no objects")
 
 
@@ -194,7 +200,8 @@ def history_entry(
         "warnings": list(warnings),
         "count": count,
         "durations": dict(durations),
-        "counts": dict(Counter(r.outcome for r in results)),
+        "counts": dict(Counter(r.outcome for r in results if not r.phase)),
+        "hooks": sum(bool(r.phase) and r.outcome in ("created", "configured") for r in results),
         # Of the unchanged ones only those that have something to tell: what was left to others, and to whom.
         "results": [r.to_json() for r in results if r.outcome != "unchanged" or r.reason],
     }

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from fleetbeat.decisions import hooks
 from fleetbeat.decisions.manifest_files import RENDERED_GROUPS
 from fleetbeat.model import Body
 
@@ -70,8 +71,13 @@ def label_of(body: Any) -> str:
     if not isinstance(body, dict) or not isinstance(body.get("kind"), str):
         return ""
     metadata = body["metadata"] if isinstance(body.get("metadata"), dict) else {}
-    place = "/".join(str(part) for key in ("namespace", "name") if (part := metadata.get(key)))
+    place = "/".join(str(part) for part in (metadata.get("namespace"), name_of(metadata)) if part)
     return f"{body['kind']} {place}".rstrip()
+
+
+def name_of(metadata: Body) -> Any:
+    """The name, or ``prefix*`` where one is to be generated: no object can have that one."""
+    return metadata.get("name") or (f"{metadata['generateName']}*" if metadata.get("generateName") else None)
 
 
 def cleaned(body: Any) -> Body:
@@ -102,10 +108,10 @@ def cleaned(body: Any) -> Body:
         raise BodyProblem("metadata.name is missing" if metadata is None else f"metadata is {_kind_of(metadata)}")
     # The API server takes a null as "absent" here; every reader of the body is spared the question (field case a2).
     metadata = {k: v for k, v in metadata.items() if v is not None and k not in _SERVER_METADATA}
-    _check_names(metadata)
     for field in ("labels", "annotations"):
         if field in metadata:
             metadata[field] = _texts(metadata[field], field)
+    _check_names(metadata)
     if _MEMBERSHIP in metadata.get("labels", ()):
         raise BodyProblem(f"label {_MEMBERSHIP} says whose object this is; Fleetbeat sets it, a manifest must not")
     if annotations := metadata.get("annotations"):
@@ -119,11 +125,16 @@ def cleaned(body: Any) -> Body:
 
 
 def _check_names(metadata: Body) -> None:
-    if "name" not in metadata and "generateName" in metadata:
-        raise BodyProblem("metadata.generateName is not supported: every sync would make another object; use name")
-    if metadata.get("name") in (None, ""):
+    generated = "name" not in metadata and "generateName" in metadata
+    if generated and not hooks.is_hook(metadata.get("annotations") or {}):
+        raise BodyProblem(
+            "metadata.generateName is for hooks only: of an ordinary object every sync would make another one; use name"
+        )
+    if not generated and metadata.get("name") in (None, ""):
         raise BodyProblem("metadata.name is missing")
-    for field in ("name", "namespace"):
+    if generated and not metadata["generateName"]:
+        raise BodyProblem("metadata.name is missing, and metadata.generateName is empty")
+    for field in ("name", "generateName", "namespace"):
         name = metadata.get(field, "")
         if not isinstance(name, str):
             raise BodyProblem(f"metadata.{field} is {_kind_of(name)}, not text; quote it")

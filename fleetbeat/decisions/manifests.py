@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import orjson
@@ -175,7 +176,11 @@ def place(raw: Sequence[RawManifest], *, apis: ApiSet, namespace: str | None) ->
         if not resource.namespaced and metadata.get("namespace"):
             text = f"{resource.kind} is cluster-scoped; namespace {metadata['namespace']!r} is ignored"
             warnings.append(f"{document.origin}: {label}: {text}")
-        key = ObjectId(group, body["kind"], home, metadata["name"])
+        key = ObjectId(group, body["kind"], home, manifest_body.name_of(metadata))
+        if "name" not in metadata:
+            # Each is an object of its own, also beside another one of the same prefix.
+            numbers = (key._replace(name=f"{key.name}{number}") for number in count(2))
+            key = key if key not in placed else next(other for other in numbers if other not in placed)
         if key in placed:
             text = f"also stands in {placed[key].origin}; keep one"
             problems.append(Problem.at(document.origin, text, subject=str(key)))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fleetbeat.decisions.inventory import FIELD_MANAGER, PART_OF
+from fleetbeat.decisions.inventory import FIELD_MANAGER, HOOK_OF, PART_OF
 from fleetbeat.model import Body, Manager
 
 # ── owner ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -60,6 +60,9 @@ def owner_of(live: Body, applyset: str, known: Mapping[str, str] | None = None) 
         name = (known or {}).get(member)
         mark = f"{PART_OF}: {member}"
         return Foreign("Fleetbeat application", name, mark) if name else Foreign("ApplySet", member, mark)
+    if runs_for := labels.get(HOOK_OF):
+        # A hook of ours may become a member when a newer bundle has it as one.
+        return Unowned() if runs_for == applyset else Foreign("ApplySet", runs_for, f"{HOOK_OF}: {runs_for}")
     for find in _FOREIGN:
         if owner := find(live, labels, annotations):
             return owner

@@ -152,7 +152,7 @@ class Comparer:
         treated = self._weigher.treatment(manifest, meta)
         if treated.mode == "leave":
             return self._left_alone(manifest, meta, rendered, treated.why)
-        if self._exempt(manifest):
+        if self.exempt(manifest):
             return Verdict(change=Change(key, index, wave, None, "new"), absent=True)
 
         resource = self._apis.find(key.group, key.kind, manifest.version)
@@ -237,7 +237,7 @@ class Comparer:
         )
         return Verdict(change=change, live=current, wanted=weighed.answer, truces=weighed.truces)
 
-    def _exempt(self, manifest: Manifest) -> bool:
+    def exempt(self, manifest: Manifest) -> bool:
         """Can the server not judge it yet, because of something this bundle creates?"""
         key = manifest.id
         if key.namespace in self._absent_namespaces:

@@ -14,6 +14,7 @@ from fleetbeat.decisions import fights
 from fleetbeat.decisions.changes import Fingerprint
 from fleetbeat.decisions.fieldsets import Edit
 from fleetbeat.decisions.fights import Dispute, Disputes
+from fleetbeat.decisions.hooks import SyncPhase
 from fleetbeat.model import Manager, Manifest, ObjectId, ObjectResult, Origin
 from fleetbeat.ports import Seen
 
@@ -40,6 +41,16 @@ class Change:
 
 
 @dataclass(frozen=True)
+class HookRun:
+    """One hook in one phase: an object to be made, and to be healthy, once in this run."""
+
+    id: ObjectId  #: of the object; its name may be generated, and is then another one in each phase
+    index: int  #: position of its manifest in the rendered list
+    phase: SyncPhase
+    wave: int
+
+
+@dataclass(frozen=True)
 class Removal:
     """One object of ours that the bundle no longer has."""
 
@@ -54,18 +65,25 @@ class StagePlan:
     """What is written before the next health gate. Tiers one after another, the members of a tier in parallel."""
 
     wave: int
-    part: Literal["prerequisites", "objects", "prune"]
+    part: Literal["prerequisites", "objects", "prune", "cleanup"]  #: cleanup: what a phase's delete policies ask for
     tiers: tuple[tuple[ObjectId, ...], ...]
     #: unchanged objects that were not healthy when last seen: the wave waits for them too
     unsettled: tuple[ObjectId, ...] = ()
+    #: whose hooks are among the objects, or are cleaned up; "" = those of the phase that failed
+    phase: SyncPhase | Literal[""] = "Sync"
+
+    @property
+    def ids(self) -> frozenset[ObjectId]:
+        return frozenset(key for tier in self.tiers for key in tier)
 
     @property
     def title(self) -> str:
-        return (
-            f"prune of wave {self.wave}"
-            if self.part == "prune"
-            else f"wave {self.wave}" + (" prerequisites" if self.part == "prerequisites" else "")
-        )
+        if self.part == "prune":
+            return f"prune of wave {self.wave}"
+        if self.part == "cleanup":
+            return f"deleting hooks of {self.phase or 'the phase that failed'}"
+        where = f"wave {self.wave}" + (" prerequisites" if self.part == "prerequisites" else "")
+        return where if self.phase == "Sync" else f"{self.phase} {where}"
 
 
 #: Follows the hash of a manifest whose object differs and was left so: compared each time, and still no new manifest.
@@ -85,6 +103,8 @@ class Plan:
     changes: tuple[Change, ...] = ()
     removals: tuple[Removal, ...] = ()
     stages: tuple[StagePlan, ...] = ()
+    hooks: tuple[HookRun, ...] = ()  #: those of this run; () when none are due
+    failing: tuple[StagePlan, ...] = ()  #: what follows when a stage has failed
     settled: tuple[ObjectResult, ...] = ()  #: decided without a write: unchanged, kept, skipped, failed
     known: dict[ObjectId, Known] = field(default_factory=dict)  #: of the settled objects
     create_namespace: str = ""  #: the destination namespace, when it is to be made without being owned
@@ -95,6 +115,9 @@ class Plan:
         """Is this field left alone in this run? As ``weigh.Truces``, for whoever weighs an object once more."""
         return self.truces.get(key, {}).get(name)
 
+    def hooks_of(self, phase: str) -> dict[ObjectId, HookRun]:
+        return {hook.id: hook for hook in self.hooks if hook.phase == phase}
+
     @property
     def failed(self) -> tuple[ObjectResult, ...]:
         return tuple(result for result in self.settled if result.outcome == "failed")
@@ -104,10 +127,9 @@ class Plan:
             {
                 "changes": [_change(change) for change in self.changes],
                 "removals": [[r.id.key, _seen(r.seen), r.wave, r.confirmed] for r in self.removals],
-                "stages": [
-                    [s.wave, s.part, [[i.key for i in tier] for tier in s.tiers], [i.key for i in s.unsettled]]
-                    for s in self.stages
-                ],
+                "stages": [_stage(stage) for stage in self.stages],
+                "hooks": [[h.id.key, h.index, h.phase, h.wave] for h in self.hooks],
+                "failing": [_stage(stage) for stage in self.failing],
                 "settled": [result.to_json() for result in self.settled],
                 "known": known_to_json(self.known),
                 "createNamespace": self.create_namespace,
@@ -123,10 +145,9 @@ class Plan:
         return cls(
             changes=tuple(_change_from(change) for change in data["changes"]),
             removals=tuple(Removal(of(key), Seen(*seen), *rest) for key, seen, *rest in data["removals"]),
-            stages=tuple(
-                StagePlan(wave, part, tuple(tuple(of(k) for k in tier) for tier in tiers), tuple(of(k) for k in rest))
-                for wave, part, tiers, rest in data["stages"]
-            ),
+            stages=tuple(_stage_from(stage) for stage in data["stages"]),
+            hooks=tuple(HookRun(of(key), *rest) for key, *rest in data.get("hooks", ())),
+            failing=tuple(_stage_from(stage) for stage in data.get("failing", ())),
             settled=tuple(ObjectResult.from_json(result) for result in data["settled"]),
             known=known_from_json(data["known"]),
             create_namespace=data["createNamespace"],
@@ -158,6 +179,18 @@ def _change_from(data: list[Any]) -> Change:
         tuple(Manager.from_json(editor) for editor in editors),
         tuple((name, party) for name, party in healed),
     )
+
+
+def _stage(stage: StagePlan) -> list[Any]:
+    tiers = [[key.key for key in tier] for tier in stage.tiers]
+    return [stage.wave, stage.part, tiers, [key.key for key in stage.unsettled], stage.phase]
+
+
+def _stage_from(data: list[Any]) -> StagePlan:
+    """``phase`` is missing in a plan that an earlier version left."""
+    wave, part, tiers, rest, *phase = data
+    of = ObjectId.from_key
+    return StagePlan(wave, part, tuple(tuple(map(of, tier)) for tier in tiers), tuple(map(of, rest)), *phase)
 
 
 def known_to_json(known: dict[ObjectId, Known]) -> dict[str, Any]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from fleetbeat.decisions.changes import fingerprint
+from fleetbeat.decisions.hooks import OF_A_SYNC, SyncPhase, is_hook
 from fleetbeat.decisions.inventory import group_kinds
 from fleetbeat.decisions.waves import Stage
 from fleetbeat.decisions.waves import plan as waves
 from fleetbeat.engine.compare import Comparer, Comparison
+from fleetbeat.engine.hooking import Hooks, cleaned_up, planned
 from fleetbeat.engine.judging import Judge
 from fleetbeat.engine.observe import observe
 from fleetbeat.engine.parallel import Requests
-from fleetbeat.engine.plan import Known, Plan, StagePlan
+from fleetbeat.engine.plan import HookRun, Known, Plan, StagePlan
 from fleetbeat.engine.pruning import plan_pruning
 from fleetbeat.engine.weigh import Truces, Weigher, no_truces
 from fleetbeat.model import NAMESPACE, ApiSet, Application, Manifest, ObjectId, ObjectResult
@@ -33,6 +35,8 @@ def make_plan(
     home: str = "",
     confirmed: str = "",
     truces: Truces = no_truces,
+    run: str = "",
+    hooks_due: bool = False,
 ) -> tuple[Plan, Comparison]:
     """The plan, and the comparison behind it (``fleetbeat diff`` shows the bodies).
 
@@ -42,25 +46,31 @@ def make_plan(
     earlier bundle applied them, stay as they are. ``home``: the namespace of the ApplySet parents, never pruned:
     the record of what every application owns in this cluster would go with it. ``confirmed``: as for
     ``plan_pruning``. ``truces``: which fields of unchanged manifests are fought over and left alone for now.
+    ``hooks_due``: this run, ``run``, runs hooks (``hook_runs.due``); they are tried out here and are nobody's members.
     """
     order = waves(manifests)  # first, because a wave that cannot be read is everybody's problem
-    wanted = [key for stage in order for key in stage.ids]
+    hooks = {m.id for m in manifests if is_hook(m.annotations)}
+    wanted = [key for stage in order for key in stage.ids if key not in hooks]
     left_out = {m.id for m in manifests}.difference(wanted)
     kinds = frozenset(owned_kinds) | group_kinds(known)
     live = observe(cluster, apis, applyset, kinds, pool)
     missing = _missing_namespace(cluster, application, wanted)
+    weigher = Weigher(cluster, application, applyset, owner_name, truces)
+    judge = Judge(application, cluster, apis)
     comparer = Comparer(
         cluster,
         apis,
-        weigher=Weigher(cluster, application, applyset, owner_name, truces),
-        judge=Judge(application, cluster, apis),
+        weigher=weigher,
+        judge=judge,
         live=live,
         known=known,
         heal=application.sync.self_heal,
         absent_namespaces=[missing] if missing else [],
     )
     comparison = comparer.compare(manifests, pool, left_out=left_out)
-    settled = comparison.settled
+    due = tuple(planned(_of_a_sync(order), manifests, run)) if hooks_due else ()
+    runner = Hooks(cluster, apis, run=run, manifests=manifests, weigher=weigher, judge=judge)
+    settled = comparison.settled + _tried(due, hooks, runner, comparer, pool)
     if any(result.outcome == "failed" for result in settled):
         # What would have been written is told too: not tried, because nothing is half-applied.
         plan = Plan(comparison.changes, settled=settled, known=comparison.known, truces=comparison.truces)
@@ -77,18 +87,21 @@ def make_plan(
     kept = pruning.kept
     if never in live and never not in wanted:
         kept += (ObjectResult(never, "kept", "holds the record of what each application owns in this cluster"),)
-    stages = [*_stages(order, comparison, known), *pruning.stages]
+    by_phase = _stages(order, comparison, known, due, manifests)
+    stages = [*by_phase["PreSync"], *by_phase["Sync"], *pruning.stages, *by_phase["PostSync"]]
     # Everything that carries our label is remembered, kept and ignored objects too, and what is to go as long as it has
-    # not gone: what is known is not drift.
+    # not gone: what is known is not drift. Not what a hook is about to take the place of.
     rest = {
         key: Known("", fingerprint(body, key.group_kind), "Healthy")
         for key, body in live.items()
-        if key not in comparison.verdicts
+        if key not in comparison.verdicts and not (due and key in hooks)
     }
     plan = Plan(
         changes=comparison.changes,
         removals=pruning.removals,
         stages=tuple(stages),
+        hooks=due,
+        failing=tuple(_after_failure(due, manifests) + by_phase["SyncFail"]) if stages else (),
         settled=settled + kept,
         known={**rest, **comparison.known},
         create_namespace=missing,
@@ -108,17 +121,75 @@ def _missing_namespace(cluster: ClusterPort, application: Application, wanted: C
     return "" if cluster.get(NAMESPACE, "", name) is not None else name
 
 
-def _stages(order: Sequence[Stage], comparison: Comparison, known: Mapping[ObjectId, Known]) -> list[StagePlan]:
-    """Waves of all manifests, cut down to what is written and what is waited for."""
+def _of_a_sync(order: Iterable[Stage]) -> list[Stage]:
+    return [stage for stage in order if stage.phase in OF_A_SYNC]
+
+
+def _tried(
+    due: Sequence[HookRun],
+    hooks: Collection[ObjectId],
+    runner: Hooks,
+    comparer: Comparer,
+    pool: Requests,
+) -> tuple[ObjectResult, ...]:
+    """Which of the hooks the API server would refuse. What other hooks of the bundle make may be missing by now."""
+    accounts = {(key.namespace, key.name) for key in hooks if key.group_kind == "ServiceAccount"}
+    spaces = {key.name for key in hooks if key.group_kind == "Namespace"}
+
+    def exempt(manifest: Manifest) -> bool:
+        account = manifest.body.get("spec", {}).get("serviceAccountName") if manifest.id.kind == "Pod" else None
+        coming = (manifest.id.namespace, account) in accounts or manifest.id.namespace in spaces
+        return coming or comparer.exempt(manifest)
+
+    once = {hook.index: hook for hook in reversed(due)}.values()  # a hook of two phases is one object to try
+    return tuple(found for found in pool.map(lambda hook: runner.try_out(hook, exempt), once) if found is not None)
+
+
+def _after_failure(due: Sequence[HookRun], manifests: Sequence[Manifest]) -> list[StagePlan]:
+    """Deleting hooks of the phase that failed, whichever it will have been."""
+    before = [hook for hook in due if hook.phase != "SyncFail"]
+    going = cleaned_up(before, manifests, succeeded=False)
+    return [StagePlan(0, "cleanup", (tuple(going),), phase="")] if going else []
+
+
+def _stages(
+    order: Sequence[Stage],
+    comparison: Comparison,
+    known: Mapping[ObjectId, Known],
+    due: Sequence[HookRun],
+    manifests: Sequence[Manifest],
+) -> dict[SyncPhase, list[StagePlan]]:
+    """Waves of all manifests, cut down to what is written, run and waited for; each phase ends by deleting hooks."""
     changed = {change.id for change in comparison.changes}
-    stages = []
-    for stage in order:
-        tiers = tuple(cut for tier in stage.tiers if (cut := tuple(key for key in tier if key in changed)))
+    objects = {(hook.phase, manifests[hook.index].id): hook.id for hook in due}
+    stages: dict[SyncPhase, list[StagePlan]] = {phase: [] for phase in OF_A_SYNC}
+    for stage in _of_a_sync(order):
+        tiers = tuple(
+            cut
+            for tier in stage.tiers
+            if (
+                cut := tuple(
+                    objects.get((stage.phase, key), key)
+                    for key in tier
+                    if key in changed or (stage.phase, key) in objects
+                )
+            )
+        )
         unsettled = tuple(
             key
             for key in stage.ids
-            if key not in changed and key in known and known[key].health not in ("Healthy", "Suspended")
+            if key not in changed
+            and key in comparison.verdicts
+            and key in known
+            and known[key].health not in ("Healthy", "Suspended")
         )
         if tiers or unsettled:
-            stages.append(StagePlan(stage.wave, stage.part, tiers, unsettled))
+            stages[stage.phase].append(StagePlan(stage.wave, stage.part, tiers, unsettled, stage.phase))
+    for phase, found in stages.items():
+        mine = [hook for hook in due if hook.phase == phase]
+        going = cleaned_up(mine, manifests, succeeded=True)
+        if phase == "SyncFail":  # however it ends: the run has failed, and nothing comes after
+            going += [key for key in cleaned_up(mine, manifests, succeeded=False) if key not in going]
+        if going:
+            found.append(StagePlan(0, "cleanup", (tuple(going),), phase=phase))
     return stages

@@ -12,7 +12,8 @@ from fleetbeat.engine.plan import Plan
 from fleetbeat.engine.remove import why_pruned
 from fleetbeat.model import Body, Manifest, ObjectId
 
-Action = Literal["create", "configure", "replace", "prune", "refuse"]  #: replace = delete and create anew
+#: replace = delete and create anew; run = a hook
+Action = Literal["create", "configure", "replace", "prune", "refuse", "run"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Preview:
 def previews(
     plan: Plan, comparison: Comparison, manifests: Iterable[Manifest], pruned: Mapping[ObjectId, Body | None]
 ) -> list[Preview]:
-    """In the order of the manifests, deletions last. ``pruned``: the live bodies of what would be deleted."""
+    """In the order of the manifests, then deletions, then hooks. ``pruned``: live bodies of what would be deleted."""
     bodies = {manifest.id: manifest.body for manifest in manifests}
     found: list[Preview] = []
     for key, verdict in comparison.verdicts.items():
@@ -45,4 +46,8 @@ def previews(
         elif result is not None and result.outcome == "skipped":
             found.append(Preview(key, "configure", result.reason, unified(verdict.live, verdict.wanted)))
     found += [Preview(r.id, "prune", why_pruned(r), unified(pruned.get(r.id), None)) for r in plan.removals]
+    found += [Preview(result.id, "refuse", result.reason, "") for result in plan.failed if result.phase]
+    found += [
+        Preview(hook.id, "run", f"{hook.phase} wave {hook.wave}", "") for hook in plan.hooks if hook.phase != "SyncFail"
+    ]
     return found

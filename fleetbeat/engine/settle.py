@@ -17,8 +17,13 @@ from fleetbeat.ports import ClusterPort
 LIST_FROM = 3
 
 
-def read(cluster: ClusterPort, apis: ApiSet, applyset: str, ids: Iterable[ObjectId]) -> dict[ObjectId, Body | None]:
-    """The live objects; None for those that are not there (or whose kind is not served)."""
+def read(
+    cluster: ClusterPort, apis: ApiSet, applyset: str, ids: Iterable[ObjectId], *, label: str = PART_OF
+) -> dict[ObjectId, Body | None]:
+    """The live objects; None for those that are not there (or whose kind is not served).
+
+    ``label``: carried by all of them, with the ApplySet's id: ``PART_OF`` by members, ``HOOK_OF`` by hooks.
+    """
     found: dict[ObjectId, Body | None] = {}
     for (group, kind, namespace), members in groupby(sorted(ids), key=lambda key: key[:3]):
         keys = list(members)
@@ -28,7 +33,7 @@ def read(cluster: ClusterPort, apis: ApiSet, applyset: str, ids: Iterable[Object
         elif len(keys) < LIST_FROM:
             found.update({key: cluster.get(resource, namespace, key.name) for key in keys})
         else:
-            bodies = cluster.list(resource, selector=f"{PART_OF}={applyset}", namespace=namespace)
+            bodies = cluster.list(resource, selector=f"{label}={applyset}", namespace=namespace)
             listed = {object_id(resource, body): body for body in bodies}
             found.update({key: listed.get(key) for key in keys})
     return found

@@ -120,7 +120,7 @@ class Weigher:
             return Weighed(live, seen, live, notes=(f"left alone: {treated.why}",))
         owner = owner_of(live, self._applyset)
         ours = isinstance(owner, Ours)
-        adopt = self._adoptable(manifest, owner) if isinstance(owner, Foreign) else frozenset()
+        adopt = self.adoptable(manifest.id, owner) if isinstance(owner, Foreign) else frozenset()
         if metadata.get("deletionTimestamp"):
             raise NotYet(f"{key} is being deleted; it is created again when it is gone")
 
@@ -192,13 +192,18 @@ class Weigher:
         asked = {name: self.truce(key, name, party) for name, party in counted}
         return {name: dispute for name, dispute in asked.items() if dispute is not None}
 
-    def _adoptable(self, manifest: Manifest, owner: Foreign) -> frozenset[str]:
+    @property
+    def applyset(self) -> str:
+        return self._applyset
+
+    def adoptable(self, key: ObjectId, owner: Foreign) -> frozenset[str]:
+        """The word of ``spec.adopt`` that lets the owner's object be taken over. Raises Refused with its name."""
         word = tool_of(owner.tool)
         if word and word in self._app.adopt:
             return frozenset({word})
         name = self._owner_name(owner.name) if owner.tool == "ApplySet" else owner.name
         how = f". spec.adopt: [{word}] takes it over" if word else ""
-        raise Refused(f"{manifest.id} belongs to {owner.tool} {name} ({owner.mark}); it is not touched{how}")
+        raise Refused(f"{key} belongs to {owner.tool} {name} ({owner.mark}); it is not touched{how}")
 
     def _dry_run(
         self, resource: ApiResource, sent: Body, live: Body, how: How, left: tuple[Edit, ...]
@@ -248,22 +253,32 @@ class Weigher:
 
     def _try_creating(self, resource: ApiResource, manifest: Manifest, wanted: Body, error: Rejected) -> None:
         """Nothing is deleted that could not be created: a dry-run under another name says so beforehand."""
-        if manifest.id.group_kind in _NAMED_BY_CONTENT:
-            return
-        name = manifest.id.name
-        other = f"{name[:40].rstrip('-.')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
-        trial = {**wanted, "metadata": {**wanted["metadata"], "name": other}}
         try:
-            self._cluster.apply(resource, trial, dry_run=True)
+            try_creating(self._cluster, resource, manifest.id, wanted)
         except Rejected as second:
-            if "already allocated" in str(second):  # its own address or port, which is free once it is gone
-                return
             raise Rejected(
-                f"{error}. It would be deleted and created anew, but creating it is refused as well: "
-                f"{str(second).replace(other, name)}"
+                f"{error}. It would be deleted and created anew, but creating it is refused as well: {second}"
             ) from None
         except NotYet:
             return
+
+
+def try_creating(cluster: ClusterPort, resource: ApiResource, key: ObjectId, wanted: Body) -> None:
+    """A dry-run under another name: would the object be accepted if nothing of its name were there?
+
+    Raises Rejected, Unauthorized and NotYet. Says nothing of kinds that cannot have another name.
+    """
+    if key.group_kind in _NAMED_BY_CONTENT:
+        return
+    name = key.name
+    other = f"{name[:40].rstrip('-.')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    trial = {**wanted, "metadata": {**wanted["metadata"], "name": other}}
+    try:
+        cluster.apply(resource, trial, dry_run=True)
+    except Rejected as error:
+        if "already allocated" in str(error):  # its own address or port, which is free once it is gone
+            return
+        raise Rejected(str(error).replace(other, name)) from None
 
 
 #: Kinds whose name says what is in them.

@@ -15,7 +15,7 @@ from fleetbeat.decisions.fieldsets import edited
 from fleetbeat.decisions.ledger import object_hash
 from fleetbeat.engine.judging import Judge
 from fleetbeat.engine.parallel import Requests
-from fleetbeat.engine.plan import Change, Known
+from fleetbeat.engine.plan import Change, HookRun, Known
 from fleetbeat.engine.weigh import Weigher
 from fleetbeat.errors import Conflict, NotYet, Refused, Rejected, Unauthorized
 from fleetbeat.model import NAMESPACE, ApiResource, ApiSet, Body, Health, Manifest, ObjectId, ObjectResult, Outcome
@@ -40,26 +40,32 @@ class Done:
 def write_stage(
     cluster: ClusterPort,
     apis: ApiSet,
-    tiers: Sequence[Sequence[Change]],
+    tiers: Sequence[Sequence[Change | HookRun]],
     manifests: Sequence[Manifest],
     pool: Requests,
     *,
     weigher: Weigher,
     judge: Judge,
     record: Callable[[Sequence[Done]], None],
+    run_hook: Callable[[HookRun], Done],
     repeated: bool = False,
 ) -> list[Done]:
     """Apply ``tiers``. A failure lets its own tier finish and stops before the next one.
 
     ``record`` is called after each tier's writes, and for long tiers in between, before anything else is begun.
+    ``run_hook`` makes a hook's object.
     ``repeated``: an execution of this stage was killed, perhaps between a write and its ``record``.
     Raises LostLock and ClusterUnavailable, with no write under way any more and those that were made recorded.
     """
     done: list[Done] = []
     writer = _Writer(cluster, apis, weigher, manifests, judge, repeated)
+
+    def write(one: Change | HookRun) -> Done:
+        return run_hook(one) if isinstance(one, HookRun) else writer.write(one)
+
     for tier in tiers:
         for start in range(0, len(tier), _BATCH):
-            batch, error = pool.finish(writer.write, tier[start : start + _BATCH])
+            batch, error = pool.finish(write, tier[start : start + _BATCH])
             record(batch)
             if error is not None:
                 raise error
@@ -204,6 +210,8 @@ def ensure_namespace(cluster: ClusterPort, name: str) -> None:
         return  # somebody was faster
 
 
-def group_tiers(tiers: Sequence[Sequence[ObjectId]], changes: Mapping[ObjectId, Change]) -> list[list[Change]]:
+def group_tiers(
+    tiers: Sequence[Sequence[ObjectId]], changes: Mapping[ObjectId, Change | HookRun]
+) -> list[list[Change | HookRun]]:
     """The changes of a stage in the order its tiers say; what is not in ``changes`` has been written already."""
     return [[changes[key] for key in tier if key in changes] for tier in tiers]

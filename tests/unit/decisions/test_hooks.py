@@ -12,7 +12,6 @@ from fleetbeat.decisions.hooks import (
     HOOK,
     Hook,
     read,
-    refusal,
 )
 from fleetbeat.decisions.order import SYNC_WAVE, order_of, wave_of
 from fleetbeat.errors import ManifestError
@@ -49,6 +48,8 @@ def test_no_hook(annotations):
         ({HELM_HOOK: "Post-Upgrade"}, ("PostSync",)),
         ({HELM_HOOK: "post-install, pre-upgrade"}, ("PreSync", "PostSync")),
         ({HELM_HOOK: "pre-install,test"}, ("PreSync",)),
+        ({HELM_HOOK: "pre-delete"}, ("PreDelete",)),
+        ({HELM_HOOK: "post-delete, pre-delete"}, ("PreDelete", "PostDelete")),
         ({HELM_HOOK: "post-install", HOOK: "PreSync"}, ("PreSync",)),
         ({HELM_HOOK: "not-of-helm", HOOK: "PreSync"}, ("PreSync",)),
     ],
@@ -65,7 +66,6 @@ def test_phases(annotations, phases):
         ({HOOK: "Skip"}, "annotation argocd.argoproj.io/hook: Skip"),
         ({HOOK: "Skip, Skip,"}, "annotation argocd.argoproj.io/hook: Skip, Skip,"),
         ({HELM_HOOK: "test"}, "annotation helm.sh/hook: test, which is for `helm test`"),
-        ({HELM_HOOK: "pre-delete,post-delete"}, "which is for `helm uninstall`"),
         ({HELM_HOOK: "post-rollback"}, "which is for `helm rollback`"),
         ({HELM_HOOK: "pre-install", HOOK: "Skip"}, "annotation argocd.argoproj.io/hook: Skip"),
     ],
@@ -155,9 +155,3 @@ def test_the_weight_of_a_hook_is_its_wave(annotations, wave):
 def test_an_unreadable_wave_is_not_replaced_by_the_weight(annotations):
     with pytest.raises(ManifestError, match="must be a whole number"):
         wave_of(job({HOOK: "PreSync", **annotations}))
-
-
-def test_the_refusal_names_the_annotation():
-    assert refusal(of({HOOK: "PreSync"})) == (
-        "is a hook (argocd.argoproj.io/hook: PreSync); this version does not run hooks"
-    )

@@ -38,17 +38,16 @@ def refusal(*documents: str) -> list[str]:
     return error.value.problems
 
 
-def test_a_bundle_with_hooks_is_refused_as_a_whole():
-    assert refusal(
+def test_hooks_are_kept_with_the_rest_and_those_of_no_sync_are_told():
+    found = rendered(
         job("web"),
         job("migrate", **{"argocd.argoproj.io__hook": "PreSync"}),
-        job("warm", **{"helm.sh__hook": "post-install"}),
-    ) == [
-        "jobs.yaml, document 2 (line 7): Job shop/migrate: is a hook (argocd.argoproj.io/hook: PreSync); "
-        "this version does not run hooks",
-        "jobs.yaml, document 3 (line 14): Job shop/warm: is a hook (helm.sh/hook: post-install); "
-        "this version does not run hooks",
-    ]
+        job("farewell", **{"helm.sh__hook": "pre-delete"}),
+    )
+    assert [manifest.id.name for manifest in found.manifests] == ["web", "migrate", "farewell"]
+    assert found.said == (
+        "jobs.yaml, document 3 (line 14): Job shop/farewell is run by no sync: it is a PreDelete hook",
+    )
 
 
 @pytest.mark.parametrize(
