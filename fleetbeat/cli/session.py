@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from fleetbeat.client import Fleetbeat
     from fleetbeat.clients.catalogs import Catalogs
+    from fleetbeat.clients.ledger import Ledger
     from fleetbeat.clients.pulse import Pulse, ServerFacts
     from fleetbeat.clients.runs import Runs
     from fleetbeat.clients.store import Store
@@ -43,6 +44,12 @@ class Session:
         from fleetbeat.clients.runs import Runs
 
         return Runs(self.store, self.settings)
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        from fleetbeat.clients.ledger import Ledger
+
+        return Ledger(self.store, self.settings.ledger)
 
     @cached_property
     def catalogs(self) -> Catalogs:

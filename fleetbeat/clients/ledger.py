@@ -73,6 +73,13 @@ class Ledger:
     def pen(self, execution: Execution) -> Pen:
         return Pen(self._store, self._limits, execution)
 
+    def apps(self) -> list[str]:
+        """Every application that has a ledger, also those that have left the catalog. Walks through all keys."""
+        prefix, suffix = keys.ledger_head("|").split("|")
+        with errors():
+            heads: list[bytes] = list(self._store.redis.scan_iter(match=keys.ledger_head("*"), count=1000))
+        return sorted(head.decode().removeprefix(prefix).removesuffix(suffix) for head in heads)
+
     def read(self, app: str) -> Chain:
         with errors():
             pipe = self._store.redis.pipeline()
