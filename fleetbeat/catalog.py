@@ -26,7 +26,7 @@ from fleetbeat.catalog_kinds import (
     parse_cluster,
     parse_project,
 )
-from fleetbeat.decisions import goyaml, references
+from fleetbeat.decisions import dependencies, goyaml, references
 from fleetbeat.decisions.problems import did_you_mean
 from fleetbeat.decisions.projects import DEFAULT, effective
 from fleetbeat.errors import CatalogError, ConfigurationError
@@ -123,6 +123,7 @@ def load(directory: Path) -> Loaded:
         bodies.setdefault(key, document.body)
     problems += _unknown_clusters(parsed, first)
     problems += _unknown_projects(parsed, first)
+    problems += _dependencies(parsed, first)
     if problems:
         raise CatalogError(problems)
     clusters = {value.name: value for value in parsed.values() if isinstance(value, Cluster)}
@@ -240,6 +241,21 @@ def _unknown_projects(parsed: Mapping[str, _Value], first: Mapping[str, _Documen
                 f"{first[key].where}, Application {value.name}: spec.project: "
                 f"no Project is called {shown(value.project)}.{near or others}"
             )
+
+
+def _dependencies(parsed: Mapping[str, _Value], first: Mapping[str, _Document]) -> Iterator[str]:
+    """Applications that wait for one that is not there, or in a ring for each other."""
+    known = [document.name for document in first.values() if document.kind == "Application"]
+    waiting = {value.name: value for value in parsed.values() if isinstance(value, Application)}
+    for name, value in waiting.items():
+        where = f"{first[f'Application/{name}'].where}, Application {name}"
+        for number, need in enumerate(value.depends_on):
+            if need not in known:
+                near = did_you_mean(need, known)
+                yield f"{where}: spec.dependsOn[{number}].name: no Application is called {shown(need)}.{near}"
+    for ring in dependencies.cycles(waiting):
+        where = first[f"Application/{ring[0]}"].where
+        yield f"{where}, Application {ring[0]}: spec.dependsOn goes in a ring: {dependencies.told(ring)}"
 
 
 def _unknown_clusters(parsed: Mapping[str, _Value], first: Mapping[str, _Document]) -> Iterator[str]:

@@ -44,7 +44,7 @@ _NAMESPACE_FORM = "a namespace: lower-case letters, digits and '-', at most 63"
 _REPOSITORY_EXAMPLE = "registry.example.com/shop/manifests"
 _SERVER = re.compile(r"https://(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/-]*)?")
 
-_LATER_APPLICATION = ("dependsOn", "deletionPolicy", "suspend", "syncWindows")
+_LATER_APPLICATION = ("deletionPolicy", "suspend", "syncWindows")
 _LATER_SYNC = ("windows",)
 _LATER_PROJECT = ("syncWindows",)
 #: What restricts in Argo CD. Passing over such a field would grant what it was meant to forbid.
@@ -118,9 +118,12 @@ def parse_application(document: Mapping[str, Any], where: str) -> Application:
     sync = _sync(spec.section("sync"))
     rules = health_rules(spec)
     ignored, conflicts, adopt = ignore_rules(spec), conflict_rules(spec), adopted_tools(spec)
+    needs = _depends_on(spec)
     spec.close(later=_LATER_APPLICATION, elsewhere=_ARGO_CD_SPEC)
     problems.check()
-    return Application(name, source, destination, sync, project, labels, annotations, rules, ignored, conflicts, adopt)
+    return Application(
+        name, source, destination, sync, project, labels, annotations, rules, ignored, conflicts, adopt, needs
+    )
 
 
 def parse_cluster(document: Mapping[str, Any], where: str) -> Cluster:
@@ -271,6 +274,21 @@ def _destination(fields: Fields) -> Destination:
     )
     fields.close(elsewhere=_ARGO_CD_DESTINATION)
     return destination
+
+
+def _depends_on(spec: Fields) -> tuple[str, ...]:
+    """``[{name: …}]``, as in Flux. Whether they exist, and whether they go in a ring, is not known here."""
+    found: dict[str, None] = {}
+    for entry in spec.sections("dependsOn"):
+        name = entry.text(
+            "name", required="the name of an Application in this catalog", accept=_NAME.fullmatch, form=_NAME_FORM
+        )
+        if name in found:
+            entry.problem("name", f"{shown(name)} is named twice")
+        if name:
+            found[name] = None
+        entry.close(elsewhere={"namespace": "no field: names of applications are unique", "readyExpr": "no field yet"})
+    return tuple(found)
 
 
 def _sync(fields: Fields) -> SyncPolicy:

@@ -46,6 +46,12 @@ def request(app: str) -> str:
     return f"{PREFIX}request:{app}"
 
 
+def waiters(app: str) -> str:
+    """set of applications that wait for this one (spec.dependsOn) and are rung when its run ends. Writer: workers. TTL
+    7 days."""
+    return f"{PREFIX}waiters:{app}"
+
+
 def results(run_id: str) -> str:
     """hash ObjectId.key → JSON of ObjectResult, filled as objects are written. Writer: workers. TTL 7 days."""
     return f"{PREFIX}results:{run_id}"

@@ -264,6 +264,7 @@ class Application:
     ignore_differences: tuple[IgnoreRule, ...] = ()
     conflicts: tuple[ConflictRule, ...] = ()
     adopt: frozenset[str] = frozenset()  #: tools whose objects are taken over: words of decisions/migration.TOOLS
+    depends_on: tuple[str, ...] = ()  #: applications that must have been synced and be healthy before it is written
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from fleetbeat.engine.weigh import Weigher
 from fleetbeat.engine.write import Done, ensure_namespace, group_tiers, write_stage
 from fleetbeat.errors import Rejected, StoreUnavailable, Transient
 from fleetbeat.model import ApiSet, Health, Manifest, ObjectId
-from workers import memory, tally
+from workers import dependencies, memory, tally
 from workers.hooks import after_failure, clean_up
 from workers.target import Target, target
 from workers.task import Next, Outcome, Wait, Work, failed, start_over
@@ -52,6 +52,9 @@ def apply(work: Work) -> Outcome:
     if where.spec != record["spec"]:
         # The plan was made for the cluster and the rules of then: another cluster must never be written by it.
         return Next("report", {"superseded": "a changed catalog"})
+    begins = record.get("written") != str(number) and record.get("stage") != str(number)
+    if begins and (waits := dependencies.hold_up(work, where.application, number)):
+        return waits
     begun = float(record["stage_began"]) if record.get("stage") == str(number) else time.time()
     this = _Stage(work, where, plan, stage, manifests, number, begun, pen)
     if stage.part == "cleanup":

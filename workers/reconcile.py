@@ -21,7 +21,7 @@ from fleetbeat.engine.plan import Known
 from fleetbeat.engine.settle import judge, read
 from fleetbeat.errors import FleetbeatError, StoreUnavailable
 from fleetbeat.model import Health, ObjectId, Revision
-from workers import chain, disputes, memory
+from workers import chain, dependencies, disputes, memory
 from workers.parts import Parts, parts
 from workers.target import Target, connected
 
@@ -116,13 +116,22 @@ def _go_on(celery: Celery, shared: Parts, app: str, look: Look) -> str:
     newer = _newer(shared, app, look) if look.run.get("state") == "waiting" else ""
     if newer:
         shared.runs.note(app, look.run["run"], {"next": newer})
-    found = shared.runs.resume(app, now=bool(newer) and not look.run.get("hooking"))
+    newer_first = bool(newer) and not look.run.get("hooking")
+    found = shared.runs.resume(app, now=newer_first or _others_are_ready(shared, app, look))
     if isinstance(found, str):
         return f"run {look.run.get('run')} is {found}"
     run, step, fence = found
     stages = look.run.get("stages")
     chain.publish(celery, app, run, step, fence, int(stages) if stages else None)
     return f"run {run} goes on with {step}"
+
+
+def _others_are_ready(shared: Parts, app: str, look: Look) -> bool:
+    """Does the run wait for applications that are all well by now?"""
+    if look.run.get("state") != "waiting" or not look.run.get("others"):
+        return False
+    entry = shared.catalogs.application(app)
+    return entry is not None and not dependencies.missing(shared, entry[0])
 
 
 def _newer(shared: Parts, app: str, look: Look) -> str:
@@ -184,6 +193,8 @@ def _refresh_health(
     found = {"inventory": memory.save_known(shared, known), "health": health, "rules": rules}
     if any(look.state.get(field, "") != value for field, value in found.items()):
         shared.runs.remember(where.application.name, {**found, "ended": now})
+    if look.state.get("health", "") != health:
+        shared.runs.ring_waiters(where.application.name)
 
 
 def _later(shared: Parts, app: str, error: UnderWay) -> str:

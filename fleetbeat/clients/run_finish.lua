@@ -1,6 +1,6 @@
 -- End a run: history, what is known of the application, next look; the record and the lock go.
 --   KEYS 1 run:<app> (hash)  2 lock:<app> (string)  3 due (zset)  4 bell (list)  5 state:<app> (hash)
---        6 history:<app> (list)  7 request:<app> (hash)  8 periods (hash)
+--        6 history:<app> (list)  7 request:<app> (hash)  8 periods (hash)  9 waiters:<app> (set)
 --   ARGV 1 app  2 run id  3 fence  4 token ("" = nobody works on it, e.g. superseded while waiting)
 --        5 ms until the next look, "slot" = the application's next regular one  6 history entry (JSON)  7 entries kept  8 "1": the entry replaces the newest one
 --        9… field, value pairs for the state
@@ -43,7 +43,15 @@ elseif not again then
   at = now - (now - offset) % period + period
 end
 redis.call('ZADD', KEYS[3], at, ARGV[1])
-if at - now < 1000 then
+-- Those that wait for this application look again.
+local waiters = redis.call('SMEMBERS', KEYS[9])
+for _, waiter in ipairs(waiters) do
+  if redis.call('ZSCORE', KEYS[3], waiter) then
+    redis.call('ZADD', KEYS[3], now, waiter)
+  end
+end
+redis.call('DEL', KEYS[9])
+if #waiters > 0 or at - now < 1000 then
   redis.call('LPUSH', KEYS[4], ARGV[1])
   redis.call('LTRIM', KEYS[4], 0, 0)
   redis.call('PEXPIRE', KEYS[4], 60000)

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,7 +135,7 @@ class Runs:
         names = [keys.run(app), keys.lock(app), keys.DUE, keys.BELL, keys.state(app), keys.history(app)]
         reply = self._store.script(
             "run_finish",
-            [*names, keys.request(app), keys.PERIODS],
+            [*names, keys.request(app), keys.PERIODS, keys.waiters(app)],
             [
                 app,
                 turn.run,
@@ -179,6 +179,24 @@ class Runs:
             ],
         )
         return None if reply[0] == b"unknown" else str(reply[1].decode())
+
+    def wait_for_others(self, app: str, others: Iterable[str]) -> None:
+        """Have ``app`` rung when a run of one of ``others`` ends, or ``ring_waiters`` says so."""
+        with errors():
+            pipe = self._store.redis.pipeline(transaction=False)
+            for other in others:
+                pipe.sadd(keys.waiters(other), app)
+                pipe.pexpire(keys.waiters(other), _RECORD_TTL)
+            pipe.execute()
+
+    def ring_waiters(self, app: str) -> None:
+        """Make those that wait for ``app`` due now."""
+        now = self.now()
+        with errors():
+            waiters: Any = self._store.redis.smembers(keys.waiters(app))
+            if waiters:
+                self._store.redis.zadd(keys.DUE, dict.fromkeys(waiters, now), xx=True)
+                self._store.redis.delete(keys.waiters(app))
 
     def note(self, app: str, run: str, fields: Fields) -> None:
         """Add to a record without taking a turn (a newer digest seen); gone when the run is not there any more."""

@@ -79,7 +79,7 @@ def test_the_examples_of_the_documentation_are_a_catalog(tmp_path: Path) -> None
     page = (Path(__file__).parents[2] / "docs" / "catalog.md").read_text()
     examples = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     documents = set(load(write(tmp_path, all="---\n".join(examples))).documents)
-    applications = ("shop", "carts", "ignoring", "yielding")
+    applications = ("shop", "carts", "ignoring", "yielding", "reports")
     assert documents == {*(f"Application/{name}" for name in applications), "Cluster/prod-eu"}
 
 
@@ -150,6 +150,47 @@ def test_a_cluster_that_does_not_exist(tmp_path: Path, clusters: str, ending: st
 def test_a_cluster_with_a_mistake_still_exists(tmp_path: Path) -> None:
     (sentence,) = problems(write(tmp_path, a=app("shop"), c=cluster(spec="{context: x, servr: y}")))
     assert "spec.servr" in sentence
+
+
+SHOP = "a.yaml, document 1 (line 1), Application shop"
+
+
+def depending(name: str, *needs: str) -> str:
+    return app(name, more=f"  dependsOn: [{', '.join(f'{{name: {need}}}' for need in needs)}]\n")
+
+
+def test_applications_may_depend_on_each_other_across_files(tmp_path: Path) -> None:
+    folder = write(tmp_path, a=depending("shop", "database", "queue"), b=app("database"), q=app("queue"), c=cluster())
+    assert load(folder).catalog.applications["shop"].depends_on == ("database", "queue")
+
+
+@pytest.mark.parametrize(
+    ("files", "sentences"),
+    [
+        (
+            {"a": depending("shop", "databse"), "b": app("database")},
+            [f'{SHOP}: spec.dependsOn[0].name: no Application is called "databse". Did you mean database?'],
+        ),
+        (
+            {"a": depending("shop", "shop")},
+            ["a.yaml, document 1 (line 1), Application shop: spec.dependsOn goes in a ring: shop → shop"],
+        ),
+        (
+            {"a": depending("b", "c"), "b": depending("c", "a"), "d": depending("a", "b"), "e": depending("free", "a")},
+            ["d.yaml, document 1 (line 1), Application a: spec.dependsOn goes in a ring: a → b → c → a"],
+        ),
+    ],
+    ids=["misspelt", "itself", "a ring of three"],
+)
+def test_dependencies_that_can_never_be_met(tmp_path: Path, files: dict[str, str], sentences: list[str]) -> None:
+    assert problems(write(tmp_path, zz=cluster(), **files)) == sentences
+
+
+def test_a_dependency_with_a_mistake_still_exists(tmp_path: Path) -> None:
+    """One mistake, one sentence."""
+    broken = app("database", source="oci: registry.example.com/shop, tga: x")
+    (sentence,) = problems(write(tmp_path, a=depending("shop", "database"), b=broken, c=cluster()))
+    assert "spec.source.tga" in sentence
 
 
 def test_a_duplicate_key_is_refused_with_its_line(tmp_path: Path) -> None:

@@ -212,7 +212,20 @@ CASES: dict[str, tuple[Document, str]] = {
         "spec.destination.zzz: unknown field. Known here: cluster, namespace",
     ),
     "unknown field at the top": (application() | {"status": {}}, "status: unknown field."),
-    "field of a later version": (application(dependsOn=[]), "spec.dependsOn: not supported by this version"),
+    "field of a later version": (application(suspend=True), "spec.suspend: not supported by this version"),
+    "a dependency without a name": (
+        application(dependsOn=[{}]),
+        "spec.dependsOn[0].name: missing: the name of an Application in this catalog",
+    ),
+    "a dependency named twice": (
+        application(dependsOn=[{"name": "db"}, {"name": "db"}]),
+        'spec.dependsOn[1].name: "db" is named twice',
+    ),
+    "a dependency as a word": (application(dependsOn=["db"]), "spec.dependsOn[0]: must be a mapping of fields"),
+    "Flux's namespace of a dependency": (
+        application(dependsOn=[{"name": "db", "namespace": "x"}]),
+        "spec.dependsOn[0].namespace: unknown field. Here it is no field: names of applications are unique",
+    ),
     "windows of a later version": (sync(windows=[]), "spec.sync.windows: not supported by this version"),
     "Argo CD's syncPolicy": (application(syncPolicy={}), "spec.syncPolicy: unknown field. Here it is spec.sync"),
     "Argo CD's repoURL": (source(repoURL="x"), "spec.source.repoURL: unknown field. Here it is spec.source.oci"),

@@ -1,0 +1,124 @@
+"""``spec.dependsOn``: an application is written when those it depends on have theirs, and are healthy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fleet import Fleet, config_map
+from waiting import wait_for
+
+Body = dict[str, Any]
+
+
+def deployment(name: str, namespace: str) -> Body:
+    """Nothing in the cluster without controllers ever makes it available: the tests play the controller."""
+    labels = {"app": name}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "none:1"}]}}
+    spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
+    metadata = {"name": name, "namespace": namespace}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
+
+
+def become_available(fleet: Fleet, namespace: str, name: str) -> None:
+    cluster = next(iter(fleet.clusters.values()))
+    path = f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}"
+    live = wait_for(lambda: fleet.get(path), timeout=30, what=f"Deployment {name}")
+    conditions = [
+        {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"},
+        {"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"},
+    ]
+    status: Body = {"observedGeneration": live["metadata"]["generation"], "conditions": conditions}
+    status |= dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), 1)
+    code, answer = cluster.request(
+        "PATCH", f"{path}/status", {"status": status}, content_type="application/merge-patch+json"
+    )
+    assert code == 200, answer
+
+
+def waiting_for(fleet: Fleet, app: str, text: str) -> None:
+    def waits() -> bool:
+        run = fleet.runs.look(app).run
+        return run.get("state") == "waiting" and text in run.get("message", "")
+
+    wait_for(waits, timeout=30, what=f"{app} to wait: {text}")
+
+
+def test_it_waits_until_the_other_is_applied_and_healthy_and_goes_on_at_once(fleet: Fleet, namespace: str) -> None:
+    db, shop = fleet.name("db"), fleet.name("shop")
+    fleet.push(shop, [config_map("shop", namespace)])
+    fleet.push(db, [deployment("db", namespace)])
+    fleet.application(shop, namespace=namespace, spec={"dependsOn": [{"name": db}]})
+    fleet.application(db, namespace=namespace)
+    waiting_for(fleet, shop, f"{db} ")
+    waiting_for(fleet, db, "Deployment")
+    assert fleet.get(f"/api/v1/namespaces/{namespace}/configmaps/shop") is None
+    assert fleet.state(shop)["sync"] == "OutOfSync"
+    become_available(fleet, namespace, "db")
+    fleet.wait_run(db, phase="Succeeded", timeout=30)
+    # Rung by the end of the other's run, long before its own next look in 30 s.
+    entry = fleet.wait_run(shop, phase="Succeeded", timeout=20)
+    assert entry["trigger"] == "First"
+    assert entry["started"] < fleet.history(db)[0]["finished"] <= entry["finished"]
+
+
+def test_something_newer_pushed_for_both_is_applied_in_order(fleet: Fleet, namespace: str) -> None:
+    """The one that depends is rung first, and still waits: the other has something newer to apply."""
+    db, shop = fleet.name("db"), fleet.name("shop")
+    for app in (db, shop):
+        fleet.push(app, [config_map(app, namespace, {"version": "1"})])
+    fleet.application(db, namespace=namespace)
+    fleet.application(shop, namespace=namespace, spec={"dependsOn": [{"name": db}]})
+    fleet.wait_run(shop, phase="Succeeded", timeout=60)
+    newer = {app: fleet.push(app, [config_map(app, namespace, {"version": "2"})]).digest for app in (db, shop)}
+    fleet.ring(shop)
+    waiting_for(fleet, shop, f"{db} has not applied {newer[db].removeprefix('sha256:')[:12]} yet")
+    fleet.ring(db)
+    first = fleet.wait_run(db, digest=newer[db], phase="Succeeded")
+    second = fleet.wait_run(shop, digest=newer[shop], phase="Succeeded", timeout=20)
+    assert first["finished"] <= second["finished"]
+
+
+def test_a_failed_dependency_holds_up_the_new_version_but_not_the_heal(fleet: Fleet, namespace: str) -> None:
+    db, shop = fleet.name("db"), fleet.name("shop")
+    fleet.push(db, [config_map(db, namespace)])
+    fleet.push(shop, [config_map(shop, namespace, {"version": "1"})])
+    fleet.application(db, namespace=namespace, retry={"limit": 0})
+    fleet.application(shop, namespace=namespace, spec={"dependsOn": [{"name": db}]})
+    fleet.wait_run(shop, phase="Succeeded", timeout=60)
+
+    bad = fleet.push(db, [{"apiVersion": "nowhere.example.com/v1", "kind": "Thing", "metadata": {"name": "x"}}])
+    fleet.ring(db)
+    fleet.wait_run(db, digest=bad.digest, phase="Failed")
+    cluster = next(iter(fleet.clusters.values()))
+    path = f"/api/v1/namespaces/{namespace}/configmaps/{shop}"
+    cluster.request("PATCH", path, {"data": {"version": "9"}}, content_type="application/merge-patch+json")
+    fleet.ring(shop)
+    wait_for(lambda: (fleet.get(path) or {})["data"]["version"] == "1", what="the heal")
+
+    newer = fleet.push(shop, [config_map(shop, namespace, {"version": "2"})])
+    fleet.ring(shop)
+    waiting_for(fleet, shop, f"the last sync of {db} ended as Failed")
+    good = fleet.push(db, [config_map(db, namespace, {"mended": "yes"})])
+    fleet.ring(db)
+    fleet.wait_run(db, digest=good.digest, phase="Succeeded")
+    fleet.wait_run(shop, digest=newer.digest, phase="Succeeded", timeout=20)
+
+
+def test_the_wait_survives_the_death_of_every_process(make_fleet: Callable[..., Fleet], namespace: str) -> None:
+    fleet = make_fleet()
+    db, shop = fleet.name("db"), fleet.name("shop")
+    fleet.push(shop, [config_map(shop, namespace)])
+    fleet.push(db, [deployment(db, namespace)])
+    fleet.application(shop, namespace=namespace, spec={"dependsOn": [{"name": db}]})
+    fleet.application(db, namespace=namespace)
+    waiting_for(fleet, shop, f"{db} ")
+    waiting_for(fleet, db, "Deployment")
+    for process in (*fleet.beats, *fleet.workers):
+        process.kill()
+    become_available(fleet, namespace, db)
+    for process in (*fleet.beats, *fleet.workers):
+        process.start()
+    fleet.wait_run(db, phase="Succeeded", timeout=60)
+    fleet.wait_run(shop, phase="Succeeded", timeout=40)
+    assert len(fleet.history(shop)) == 1, "one run, which waited"
