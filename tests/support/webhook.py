@@ -45,7 +45,9 @@ class Webhook:
         self._server.server_close()
         self._thread.join()
 
-    def configuration(self, name: str, namespace: str, group: str, resource: str) -> Body:
+    def configuration(
+        self, name: str, namespace: str, group: str, resource: str, operations: tuple[str, ...] = ("CREATE", "UPDATE")
+    ) -> Body:
         """For one resource in one namespace."""
         hook = {
             "name": "injector.example.com",
@@ -57,7 +59,7 @@ class Webhook:
                 {
                     "apiGroups": [group],
                     "apiVersions": ["*"],
-                    "operations": ["CREATE", "UPDATE"],
+                    "operations": list(operations),
                     "resources": [resource],
                 }
             ],
