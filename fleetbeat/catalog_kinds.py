@@ -19,6 +19,7 @@ from fleetbeat.errors import ConfigurationError
 from fleetbeat.model import (
     Application,
     Cluster,
+    DeletionPolicy,
     Destination,
     Project,
     Propagation,
@@ -44,7 +45,9 @@ _NAMESPACE_FORM = "a namespace: lower-case letters, digits and '-', at most 63"
 _REPOSITORY_EXAMPLE = "registry.example.com/shop/manifests"
 _SERVER = re.compile(r"https://(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/-]*)?")
 
-_LATER_APPLICATION = ("deletionPolicy", "suspend", "syncWindows")
+DELETION_POLICIES: tuple[DeletionPolicy, ...] = ("Orphan", "Delete")
+
+_LATER_APPLICATION = ("suspend", "syncWindows")
 _LATER_SYNC = ("windows",)
 _LATER_PROJECT = ("syncWindows",)
 #: What restricts in Argo CD. Passing over such a field would grant what it was meant to forbid.
@@ -86,7 +89,7 @@ _OPTIONS = {
     "FailOnSharedResource": ("true",),
 }
 _OPTIONS_LATER = (
-    *("Prune", "Delete", "Validate", "SkipDryRunOnMissingResource", "ApplyOutOfSyncOnly"),
+    *("Prune", "Validate", "SkipDryRunOnMissingResource", "ApplyOutOfSyncOnly"),
     *("ClientSideApplyMigration",),
 )
 
@@ -118,11 +121,11 @@ def parse_application(document: Mapping[str, Any], where: str) -> Application:
     sync = _sync(spec.section("sync"))
     rules = health_rules(spec)
     ignored, conflicts, adopt = ignore_rules(spec), conflict_rules(spec), adopted_tools(spec)
-    needs = _depends_on(spec)
+    needs, deletion = _depends_on(spec), _deletion_policy(spec)
     spec.close(later=_LATER_APPLICATION, elsewhere=_ARGO_CD_SPEC)
     problems.check()
     return Application(
-        name, source, destination, sync, project, labels, annotations, rules, ignored, conflicts, adopt, needs
+        name, source, destination, sync, project, labels, annotations, rules, ignored, conflicts, adopt, needs, deletion
     )
 
 
@@ -291,6 +294,12 @@ def _depends_on(spec: Fields) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _deletion_policy(spec: Fields) -> DeletionPolicy:
+    form = f"{' or '.join(DELETION_POLICIES)}, which is what becomes of its objects when it leaves the catalog"
+    said = spec.text("deletionPolicy", "Orphan", accept=DELETION_POLICIES.__contains__, form=form)
+    return next((policy for policy in DELETION_POLICIES if policy == said), "Orphan")
+
+
 def _sync(fields: Fields) -> SyncPolicy:
     usual = SyncPolicy()
     options = _options(fields)
@@ -338,7 +347,9 @@ def _options(fields: Fields) -> dict[str, str]:
             fields.problem(at, f"must be text such as CreateNamespace=true, not {kind_of(option)}")
             continue
         name, _, value = option.partition("=")
-        if name in _OPTIONS_LATER:
+        if name == "Delete":
+            fields.problem(at, "is spec.deletionPolicy here; single objects are annotated with Delete=false or confirm")
+        elif name in _OPTIONS_LATER:
             fields.problem(at, f"{name} is not supported by this version")
         elif name not in _OPTIONS:
             near = did_you_mean(name, (*_OPTIONS, *_OPTIONS_LATER)) or f" Known here: {', '.join(_OPTIONS)}"

@@ -27,6 +27,7 @@ from typing import Any
 
 from fleetbeat import wire
 from fleetbeat.clients.catalogs import Catalogs
+from fleetbeat.clients.departures import Departures
 from fleetbeat.clients.runs import Look, Runs
 from fleetbeat.clients.store import Store
 from fleetbeat.errors import CatalogError, StillRunning
@@ -95,6 +96,10 @@ class Fleetbeat:
         return cls(load())
 
     @cached_property
+    def _departures(self) -> Departures:
+        return Departures(self._store)
+
+    @cached_property
     def _broker(self) -> Any:
         from fleetbeat.clients.broker import make_app
 
@@ -114,14 +119,41 @@ class Fleetbeat:
         look = self._runs.look(app)
         if idempotency_key is not None and self._is_known(app, request, look):
             return Request(request, look.run.get("run", ""))
+        if self._departures.departs(app):
+            raise CatalogError([f"{app} has left the catalog and is being deleted. Put it back to sync it"])
+        return self._request(app, request, by, reason, confirm_prune=confirm_prune)
+
+    def _request(
+        self, app: str, request: str, by: str, reason: str, *, confirm_prune: bool = False, ring: bool = False
+    ) -> Request:
+        """``ring``: look at it at once even when it has a run under way, which may be waiting for this."""
         run = self._runs.request(app, request, by=by, reason=reason, confirm_prune=confirm_prune)
         if run is None:
             raise self._unknown(app)
-        if not run:
+        if ring or not run:
             from fleetbeat.clients.broker import publish_reconcile
 
             publish_reconcile(self._broker, [app], wire.WORK_QUEUE)
         return Request(request, run)
+
+    def delete(
+        self, app: str, *, by: str, reason: str = "", confirmed: bool = False, skip_hooks: bool = False
+    ) -> Request:
+        """Go on at once with deleting an application that has left the catalog, whatever holds it.
+
+        ``confirmed``: objects that ask for a confirmation (``Delete=confirm``) go too. ``skip_hooks``: without its
+        PreDelete and PostDelete hooks. Raises CatalogError when it is in the catalog, or nothing is known of it.
+        """
+        if not self._departures.note(app, confirmed=confirmed, skip_hooks=skip_hooks):
+            raise self._not_departing(app)
+        return self._request(app, _request_id(app, None), by, reason, ring=True)
+
+    def forget(self, app: str) -> None:
+        """Leave what is left of an application that is being deleted as it is. Raises as ``delete`` does."""
+        departure = self._departures.get(app)
+        if departure is None or not self._departures.end(app, departure.since):
+            raise self._not_departing(app)
+        Catalogs(self._store).forget([app])
 
     def follow(self, app: str, request: str, *, timeout: float) -> Iterator[Progress | Outcome]:
         """Progress as it comes, the Outcome last. Raises StillRunning after ``timeout`` seconds.
@@ -214,6 +246,16 @@ class Fleetbeat:
         if request in (look.request.get("id"), look.run.get("request"), look.state.get("handled")):
             return True
         return any(json.loads(text).get("request") == request for text in self._runs.history(app))
+
+    def _not_departing(self, app: str) -> CatalogError:
+        if app not in Catalogs(self._store).names():
+            return CatalogError([f"{app} is not being deleted, nor is it in the catalog. See: fleetbeat status"])
+        return CatalogError(
+            [
+                f"{app} is in the catalog, so it would come back. Give it spec.deletionPolicy: Delete there, and when "
+                "that is in force take it out: its objects go with it"
+            ]
+        )
 
     def _unknown(self, app: str) -> CatalogError:
         names = Catalogs(self._store).names()

@@ -16,6 +16,11 @@ PERIODS = PREFIX + "periods"
 BELL = PREFIX + "bell"
 #: hash "Application/<name>" | "Cluster/<name>" → sealed JSON of the catalog document. Writer: the catalog publisher.
 CATALOG = PREFIX + "catalog"
+#: hash of applications with deletionPolicy Delete that have left the catalog: app → sealed JSON of its document and its
+#: cluster's, "<app>/since" → ms, "<app>/held" → why nothing is deleted yet, "<app>/go", "<app>/confirmed",
+#: "<app>/skip-hooks" → "1" when a person has said so. Writer: beat, the command line. A member leaves with its objects,
+#: or when it is back in the catalog.
+DEPARTING = PREFIX + "departing"
 #: hash: at (ms, when the catalog was last published or found broken), error (what was wrong with it), digest (keyed, of
 #: what is in force), entries and published (how many, since when), periods (digest of PERIODS). Writer: beat. Kept.
 CATALOG_STATUS = PREFIX + "catalog:status"

@@ -251,6 +251,10 @@ class ConflictRule:
     objects: ObjectSelector = ObjectSelector()
 
 
+#: What becomes of an application's objects when it leaves the catalog.
+DeletionPolicy = Literal["Orphan", "Delete"]
+
+
 @dataclass(frozen=True)
 class Application:
     name: str
@@ -265,6 +269,7 @@ class Application:
     conflicts: tuple[ConflictRule, ...] = ()
     adopt: frozenset[str] = frozenset()  #: tools whose objects are taken over: words of decisions/migration.TOOLS
     depends_on: tuple[str, ...] = ()  #: applications that must have been synced and be healthy before it is written
+    deletion_policy: DeletionPolicy = "Orphan"
 
 
 @dataclass(frozen=True)

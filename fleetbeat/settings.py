@@ -39,6 +39,9 @@ class Beat:
     """Seconds after which a run whose message got lost is rung again."""
     start_rate: float = 100.0
     """New applications per second at start: 2,000 of them are spread over 20 s instead of landing in one."""
+    removal_grace: float = 30.0
+    """Seconds an application must have been gone from the catalog before its objects are deleted: files are renamed,
+    checkouts rewritten, mounts come back."""
     catalog_every: float = 1.0
     """Seconds between looks at the catalog directory for changes; more where it is so large that looking takes long."""
 

@@ -54,7 +54,10 @@ class DueScheduler(celery.beat.Scheduler):
         store = Store.open(settings)
         self._settings = settings.beat
         self._due = DueSet(store, settings.beat)
-        self._catalog = CatalogWatch(Path(settings.catalog), Catalogs(store), self._due, settings.beat.start_rate)
+        beat, catalogs = settings.beat, Catalogs(store)
+        self._catalog = CatalogWatch(
+            Path(settings.catalog), catalogs, self._due, beat.start_rate, grace=beat.removal_grace
+        )
         self._id = f"{socket.gethostname()}:{os.getpid()}"
         self._next_look = self._next_heartbeat = time.monotonic()
         self._failures = 0

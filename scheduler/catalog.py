@@ -19,14 +19,21 @@ from fleetbeat.model import Catalog, iter_problems
 
 logger = logging.getLogger("fleetbeat.beat")
 
+#: seconds between two looks at an application that has left the catalog and whose objects are to go
+DEPARTING_EVERY = 60.0
+
 #: path, time of last change (ns), size, inode of every file
 Fingerprint = tuple[tuple[str, int, int, int], ...]
 
 
 class CatalogWatch:
-    def __init__(self, directory: Path, catalogs: Catalogs, due: DueSet, rate: float) -> None:
-        """``rate``: applications per second that are rung because their entries changed."""
+    def __init__(self, directory: Path, catalogs: Catalogs, due: DueSet, rate: float, grace: float = 0.0) -> None:
+        """``rate``: applications per second that are rung because their entries changed.
+
+        ``grace``: seconds after which one that has left is rung to be deleted.
+        """
         self._rate = rate
+        self._grace = grace
         self._directory = directory
         self._catalogs = catalogs
         self._due = due
@@ -78,24 +85,30 @@ class CatalogWatch:
             first = not status.digest
             changed = self._catalogs.publish(loaded.documents, loaded.digest)
             self._unpublished = False
-            self._published = self._catalogs.status().published
+            status = self._catalogs.status()
+            self._published = status.published
             if self._problems:
                 self._untold = True  # publishing has cleared the error of what is on disk now
             if changed:
                 logger.info("catalog: %d entries in force", len(loaded.documents))
             if not first:
                 self._ring(_touched(loaded.catalog, changed))
+            departed = [name for name in status.departing if f"Application/{name}" in changed]
+            self._ring(departed, after=self._grace)
+            if departed:
+                logger.info("catalog: %d applications have left it and are to be deleted", len(departed))
         elif status.digest != self._catalogs.digest(loaded.digest):
             return  # the newer catalog's applications are for the beat that knows them
         periods = {name: application.sync.interval for name, application in loaded.catalog.applications.items()}
+        periods |= dict.fromkeys(status.departing, DEPARTING_EVERY)
         registered = self._due.register(periods)
         if registered.added or registered.removed:
             logger.info("due set: %d applications added, %d removed", registered.added, registered.removed)
 
-    def _ring(self, names: list[str]) -> None:
-        """Somebody has edited these and waits: look at them now, spread like new ones."""
+    def _ring(self, names: list[str], *, after: float = 0.0) -> None:
+        """Somebody has edited these and waits: look at them now (``after`` so many seconds), spread like new ones."""
         for number, name in enumerate(names):
-            self._due.ring(name, self._published + int(number * 1000 / self._rate))
+            self._due.ring(name, self._published + int((after + number / self._rate) * 1000))
 
 
 def _touched(loaded: Catalog, changed: frozenset[str]) -> list[str]:

@@ -14,11 +14,13 @@ import orjson
 
 from fleetbeat.clients import applyset
 from fleetbeat.clients.ledger import Pen
+from fleetbeat.decisions.deletion import stays_because
 from fleetbeat.decisions.hooks import is_hook
 from fleetbeat.decisions.inventory import HOOK_OF, group_kinds, namespaces
 from fleetbeat.decisions.ledger import Place
 from fleetbeat.decisions.lifecycle import after, health_pause, stage_of
 from fleetbeat.decisions.manifests import RawManifest, bundle_kinds
+from fleetbeat.decisions.pruning import keep_reason
 from fleetbeat.engine.hooking import Hooks
 from fleetbeat.engine.judging import Judge
 from fleetbeat.engine.kinds import api_set_with_owned
@@ -30,7 +32,8 @@ from fleetbeat.engine.weigh import Weigher
 from fleetbeat.engine.write import Done, ensure_namespace, group_tiers, write_stage
 from fleetbeat.errors import Rejected, StoreUnavailable, Transient
 from fleetbeat.model import ApiSet, Health, Manifest, ObjectId
-from workers import dependencies, memory, tally
+from workers import dependencies, memory, removal, tally
+from workers.departing import is_removal
 from workers.hooks import after_failure, clean_up
 from workers.target import Target, target
 from workers.task import Next, Outcome, Wait, Work, failed, start_over
@@ -47,13 +50,21 @@ def apply(work: Work) -> Outcome:
     plan, manifests = Plan.from_json(plan_text), manifests_from_json(rendered)
     stage = (*plan.stages, *plan.failing)[number]
     pen = shared.ledger.pen(tally.execution(turn, stage.title))
-    guard, digest = work.lease.check, record["digest"]
-    where = target(shared, turn.app, run=turn.run, fence=turn.fence, digest=digest, guard=guard, witness=pen.saw)
+    where = target(
+        shared,
+        turn.app,
+        run=turn.run,
+        fence=turn.fence,
+        digest=record["digest"],
+        guard=work.lease.check,
+        witness=pen.saw,
+        removal=is_removal(record),
+    )
     if where.spec != record["spec"]:
         # The plan was made for the cluster and the rules of then: another cluster must never be written by it.
         return Next("report", {"superseded": "a changed catalog"})
     begins = record.get("written") != str(number) and record.get("stage") != str(number)
-    if begins and (waits := dependencies.hold_up(work, where.application, number)):
+    if begins and not is_removal(record) and (waits := dependencies.hold_up(work, where.application, number)):
         return waits
     begun = float(record["stage_began"]) if record.get("stage") == str(number) else time.time()
     this = _Stage(work, where, plan, stage, manifests, number, begun, pen)
@@ -114,7 +125,9 @@ class _Stage:
 
     def _places(self) -> Iterator[Place]:
         """Everything that may be written here, for the ledger: the stage's objects and the application's own record."""
-        wanted = [key for tier in self.stage.tiers for key in tier]
+        wanted = self._members
+        if self.stage.part == "farewell":
+            wanted += removal.kept(self.work)
         if self.number == 0 and self.plan.create_namespace:
             wanted.append(ObjectId("", "Namespace", "", self.plan.create_namespace))
             self.pen.explain(wanted[-1], "CreateNamespace=true")
@@ -123,8 +136,14 @@ class _Stage:
             yield Place(key, resource.plural if resource else "")
         yield from applyset.places(self.work.parts.settings.namespace, self.work.turn.app)
 
+    @property
+    def _members(self) -> list[ObjectId]:
+        return [key for tier in self.stage.tiers for key in tier]
+
     def _write(self) -> Outcome:
         work, where = self.work, self.where
+        if self.stage.part == "farewell" and removal.is_over(work, where):
+            return self._next({})  # an execution before this one was killed just then
         if waits := self._take():
             return waits
         if self.number == 0 and self.plan.create_namespace:
@@ -136,6 +155,10 @@ class _Stage:
         finished = {one.result.id for one in done}
         if self.stage.part == "prune":
             done += self._prune(finished)
+        elif self.stage.part == "release":
+            done += removal.let_go(work, where, set(self._members), self._keep)
+        elif self.stage.part == "farewell":
+            done += removal.farewell(work, where, self._keep)
         else:
             turns: dict[ObjectId, Change | HookRun] = {change.id: change for change in self.plan.changes} | self.hooks
             tiers = group_tiers(self.stage.tiers, {key: turns[key] for key in turns if key not in finished})
@@ -295,6 +318,7 @@ class _Stage:
     def _prune(self, finished: set[ObjectId]) -> list[Done]:
         removals = {removal.id: removal for removal in self.plan.removals}
         ours = {entry.fingerprint.uid for entry in self.plan.known.values()} - {""}
+        ours |= {removal.seen.uid for removal in removals.values()}
         done: list[Done] = []
         for tier in self.stage.tiers:
             batch = [removals[key] for key in tier if key not in finished]
@@ -308,6 +332,7 @@ class _Stage:
                 ours=ours,
                 propagation=where.application.sync.prune_propagation,
                 record=self._keep,
+                keep=stays_because if is_removal(self.work.record) else keep_reason,
             )
         return done
 

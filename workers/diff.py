@@ -12,12 +12,15 @@ from fleetbeat.engine.kinds import api_set_with_owned
 from fleetbeat.engine.owners import owner_name
 from fleetbeat.engine.plan import manifests_from_json
 from fleetbeat.engine.planning import make_plan
-from workers import disputes, memory
+from workers import disputes, memory, removal
+from workers.departing import is_removal
 from workers.target import target
-from workers.task import Next, Work, start_over
+from workers.task import Next, Outcome, Work, start_over
 
 
-def diff(work: Work) -> Next:
+def diff(work: Work) -> Outcome:
+    if is_removal(work.record):
+        return removal.plan(work)
     shared, record = work.parts, work.record
     rendered = shared.blobs.get(record["rendered"])
     if rendered is None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from fleetbeat.clients.blobs import Blobs
 from fleetbeat.clients.catalogs import Catalogs
+from fleetbeat.clients.departures import Departures
 from fleetbeat.clients.due import DueSet
 from fleetbeat.clients.ledger import Ledger
 from fleetbeat.clients.observe import Observations
@@ -26,6 +27,7 @@ class Parts:
     ledger: Ledger
     blobs: Blobs
     catalogs: Catalogs
+    departures: Departures
     due: DueSet
     source: OciSource
     observations: Observations
@@ -44,6 +46,7 @@ def parts() -> Parts:
         ledger=Ledger(store, settings.ledger),
         blobs=Blobs(store, settings.blobs),
         catalogs=Catalogs(store),
+        departures=Departures(store),
         due=DueSet(store, settings.beat),
         source=OciSource(settings.http, settings.bundles),
         observations=Observations(store),

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from fleetbeat.model import Revision
-from workers import memory
+from workers import memory, removal
+from workers.departing import is_removal
 from workers.target import target
-from workers.task import Next, Work
+from workers.task import Next, Outcome, Work
 
 
-def pull(work: Work) -> Next:
+def pull(work: Work) -> Outcome:
+    if is_removal(work.record):
+        return removal.pull(work)
     record, shared = work.record, work.parts
     application = target(shared, work.turn.app).application
     layer, revision = memory.pull(shared, application.source, Revision(record["digest"], record.get("tag", "")))

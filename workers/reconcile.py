@@ -21,7 +21,7 @@ from fleetbeat.engine.plan import Known
 from fleetbeat.engine.settle import judge, read
 from fleetbeat.errors import FleetbeatError, StoreUnavailable
 from fleetbeat.model import Health, ObjectId, Revision
-from workers import chain, dependencies, disputes, memory
+from workers import chain, departing, dependencies, disputes, memory
 from workers.parts import Parts, parts
 from workers.target import Target, connected
 
@@ -63,7 +63,7 @@ def _reconcile(celery: Celery, shared: Parts, app: str) -> str:
     if look.run.get("run"):  # even one whose application has left the catalog: it has to end
         return _go_on(celery, shared, app, look)
     if entry is None:
-        return "not in the catalog"
+        return departing.look_at(celery, shared, app, look)
     application, cluster, spec = entry
 
     request = look.request.get("id", "")
@@ -117,7 +117,9 @@ def _go_on(celery: Celery, shared: Parts, app: str, look: Look) -> str:
     if newer:
         shared.runs.note(app, look.run["run"], {"next": newer})
     newer_first = bool(newer) and not look.run.get("hooking")
-    found = shared.runs.resume(app, now=newer_first or _others_are_ready(shared, app, look))
+    # Whoever asks about a deletion that waits has said what it waits for (`fleetbeat delete`).
+    said = departing.is_removal(look.run) and bool(look.request)
+    found = shared.runs.resume(app, now=newer_first or said or _others_are_ready(shared, app, look))
     if isinstance(found, str):
         return f"run {look.run.get('run')} is {found}"
     run, step, fence = found
@@ -137,6 +139,8 @@ def _others_are_ready(shared: Parts, app: str, look: Look) -> bool:
 def _newer(shared: Parts, app: str, look: Look) -> str:
     """What a run that waits is superseded by: another digest, or another catalog entry; "" = it is still wanted."""
     try:
+        if departing.is_removal(look.run):
+            return departing.interruption(shared, app)
         entry = shared.catalogs.application(app)
         if entry is None or entry[2] != look.run.get("spec"):
             return "a changed catalog"

@@ -15,7 +15,8 @@ from fleetbeat.decisions.lifecycle import Cure, Ending, ending, history_entry, n
 from fleetbeat.engine.plan import LEFT, Known, Plan
 from fleetbeat.errors import FleetbeatError, LostLock, StoreUnavailable
 from fleetbeat.model import Application, Health, HealthStatus, ObjectId, ObjectResult, Retry, Revision
-from workers import disputes, memory, tally
+from workers import disputes, memory, removal, tally
+from workers.departing import is_removal
 from workers.target import target
 from workers.task import Ended, Outcome, Work, start_over
 
@@ -32,7 +33,7 @@ def report(work: Work) -> Outcome:
     end = _ending(record, results, plan)
     state = shared.runs.look(turn.app).state
     known = _known(plan, entries, memory.load_known(shared, state.get("inventory", "")) or {}, end)
-    if end.phase == "Succeeded" and plan_text is not None:
+    if end.phase == "Succeeded" and plan_text is not None and not is_removal(record):
         _shrink(work, known)
 
     # Objects that were not written have the health of the last look. Under other rules a tick has to look again: now.
@@ -72,10 +73,12 @@ def report(work: Work) -> Outcome:
             "given_up": "1" if end.reason == "WorkerLost" else "",
             "health": health,
             "failures": failures,
+            "removing": record.get("since", ""),
             "inventory": memory.save_known(shared, known),
             "rules": rules if first else state.get("rules", ""),
         }
-        | (disputes.after_run(shared, state, record, plan, entries, application) if plan_text is not None else {}),
+        | (disputes.after_run(shared, state, record, plan, entries, application) if plan_text is not None else {})
+        | (removal.end(work, end) if is_removal(record) else {}),
         next_look=0.0 if judge_anew and end.phase == "Succeeded" else _pause(application, record, end, failures),
         replace_newest=again,
     )
@@ -91,7 +94,9 @@ def _results(
     broken_off: bool,
 ) -> list[ObjectResult]:
     """What happened to each object, in the order of the plan."""
-    results = list(plan.settled)
+    # What was settled to stay may have to be let go of, which may fail.
+    failed = {key: result for key, (result, _) in entries.items() if result.outcome == "failed"}
+    results = [failed.get(result.id, result) for result in plan.settled]
     rest = "not tried: the sync ended before its turn"
     planned = [(c.id, c.wave) for c in plan.changes] + [(r.id, r.wave) for r in plan.removals]
     for key, wave in planned:

@@ -33,15 +33,22 @@ def target(
     digest: str = "",
     guard: Guard | None = None,
     witness: Witness | None = None,
+    removal: bool = False,
 ) -> Target:
-    """Raises Refused when the application has left the catalog meanwhile.
+    """Raises Refused when the application has left the catalog meanwhile; with ``removal``, when it is back in it.
 
     ``fence`` tells two executions of one run apart in the cluster's audit log.
     """
-    entry = shared.catalogs.application(app)
-    if entry is None:
-        raise Refused(f"application {app} is not in the catalog any more; what it applied stays")
-    application, cluster, spec = entry
+    if removal:
+        departure = shared.departures.get(app)
+        if departure is None:
+            raise Refused(f"application {app} is not to be deleted any more")
+        application, cluster, spec = departure.application, departure.cluster, departure.spec
+    else:
+        entry = shared.catalogs.application(app)
+        if entry is None:
+            raise Refused(f"application {app} is not in the catalog any more; this sync ends")
+        application, cluster, spec = entry
     return connected(
         shared.settings, application, cluster, spec, run=run, fence=fence, digest=digest, guard=guard, witness=witness
     )

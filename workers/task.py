@@ -18,6 +18,7 @@ from fleetbeat.decisions.lifecycle import MAX_TRIES, cure
 from fleetbeat.errors import FleetbeatError, LostLock, StoreUnavailable, Transient
 from fleetbeat.wire import Doorbell
 from workers.chain import links
+from workers.departing import BACK, is_removal
 from workers.parts import Parts, parts
 
 log = logging.getLogger(__name__)
@@ -114,7 +115,7 @@ def _guarded(work: Work, step: Callable[[Work], Outcome]) -> Outcome:
     if newer and newer != turn.record.get("digest") and turn.step not in ("pull", "report") and not at_work:
         return Next("report", {"superseded": newer})
     try:
-        return step(work)
+        return (_no_removal(work) if is_removal(turn.record) and turn.step != "report" else None) or step(work)
     except (LostLock, StoreUnavailable):
         raise
     except FleetbeatError as error:
@@ -132,6 +133,18 @@ def _told(turn: Turn, outcome: Next) -> Next:
     if not turn.record.get("error"):
         return outcome
     return Next("report", {"after_failure": str(outcome.fields["error_text"])})
+
+
+def _no_removal(work: Work) -> Outcome | None:
+    """Why this step of a deletion is not to be done: the application is back, or most of the catalog has gone too."""
+    departure = work.parts.departures.get(work.turn.app)
+    if departure is None:
+        return Next("report", {"superseded": BACK})
+    return Wait(work.turn.step, HELD_PAUSE, f"held: {departure.held}") if departure.held else None
+
+
+#: seconds; a person's word ends the wait at once
+HELD_PAUSE = 60.0
 
 
 def start_over() -> Next:

@@ -35,3 +35,14 @@ def complete_application(ctx: click.Context, param: click.Parameter, incomplete:
         return [name for name in Session().catalogs.names() if name.startswith(incomplete)]
     except FleetbeatError:
         return []
+
+
+def complete_departing(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001
+    """Names of applications that are being deleted."""
+    from fleetbeat.cli.session import Session
+    from fleetbeat.errors import FleetbeatError
+
+    try:
+        return [name for name in Session().departures.held() if name.startswith(incomplete)]
+    except FleetbeatError:
+        return []

@@ -15,6 +15,9 @@ SECTIONS = {
         "check": Entry(_HERE + "check:check", "Look for mistakes in manifests, without a server."),
         "push": Entry(_HERE + "push:push", "Push a folder of manifests to an OCI registry."),
         "sync": Entry(_HERE + "sync:sync", "Sync an application now."),
+        "delete": Entry(
+            _HERE + "delete:delete", "Go on with the deletion of an application that has left the catalog."
+        ),
         "status": Entry(_HERE + "status:status", "What is synced, what is not, and why."),
         "diff": Entry(_HERE + "diff:diff", "What a sync would change, as the API server sees it."),
         "health": Entry(_HERE + "health:health", "Judge live objects in files as a sync would, without a server."),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from fleetbeat.client import Fleetbeat
     from fleetbeat.clients.catalogs import Catalogs
+    from fleetbeat.clients.departures import Departures
     from fleetbeat.clients.ledger import Ledger
     from fleetbeat.clients.pulse import Pulse, ServerFacts
     from fleetbeat.clients.runs import Runs
@@ -56,6 +57,12 @@ class Session:
         from fleetbeat.clients.catalogs import Catalogs
 
         return Catalogs(self.store)
+
+    @cached_property
+    def departures(self) -> Departures:
+        from fleetbeat.clients.departures import Departures
+
+        return Departures(self.store)
 
     @cached_property
     def fleetbeat(self) -> Fleetbeat:

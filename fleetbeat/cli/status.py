@@ -29,13 +29,17 @@ def status(session: Session, app: str | None, output: str) -> None:
     One line per application, or everything about one APP. Says as well when beat is silent or the catalog on disk is
     broken, since nothing moves then.
     """
-    names = session.catalogs.names()
+    catalog = session.catalogs.status()
+    departing = session.departures.held() if catalog.departing else {}
+    names = sorted({*session.catalogs.names(), *departing})
     if app is not None and app not in names:
         raise unknown_application(app, names)
     pulse = session.pulse()
-    catalog = session.catalogs.status()
     due = session.due([app] if app else names)
-    views = [view(name, session.runs.look(name), now_ms=pulse.now_ms, due_ms=due[name]) for name in due]
+    views = [
+        view(name, session.runs.look(name), now_ms=pulse.now_ms, due_ms=due[name], held=departing.get(name))
+        for name in due
+    ]
     warnings = pulse_warnings(pulse.beats) + [f"catalog: {line}" for line in catalog.error.splitlines()]
     if output != "table":
         data = views[0].to_json() if app else {"applications": [v.to_json() for v in views], "warnings": warnings}

@@ -52,8 +52,11 @@ class View:
         }
 
 
-def view(app: str, look: Look, *, now_ms: float, due_ms: float | None) -> View:
-    """``due_ms``: the application's score in the due set."""
+def view(app: str, look: Look, *, now_ms: float, due_ms: float | None, held: str | None = None) -> View:
+    """``due_ms``: the application's score in the due set.
+
+    ``held``: of one that has left the catalog and is to be deleted, why that has not begun; "" = nothing holds it.
+    """
     state, run = look.state, look.run
     digest, attempted = state.get("digest", ""), state.get("attempted", "")
     running = bool(run)
@@ -61,8 +64,8 @@ def view(app: str, look: Look, *, now_ms: float, due_ms: float | None) -> View:
         app=app,
         sync=state.get("sync", "Unknown"),
         health=state.get("health", "Unknown"),
-        phase="Running" if running else state.get("phase", "-"),
-        message=_message(look),
+        phase=_phase(look, held),
+        message=_message(look) if held is None else _farewell(look, held),
         revision=Revision(
             digest=digest,
             tag=state.get("tag", ""),
@@ -79,6 +82,22 @@ def view(app: str, look: Look, *, now_ms: float, due_ms: float | None) -> View:
         failures=int(state.get("failures", 0) or 0),
         conditions=json.loads(state.get("conflicts") or "[]"),
     )
+
+
+def _phase(look: Look, held: str | None) -> str:
+    if held is not None:
+        return "Held" if held else "Deleting"
+    return "Running" if look.run else look.state.get("phase", "-")
+
+
+def _farewell(look: Look, held: str) -> str:
+    if held:
+        return f"has left the catalog; {held}"
+    if look.run.get("trigger") == "Removed":
+        return _message(look)
+    # Of the last deletion, if one has been tried: a sync's success says nothing about it.
+    told = look.state.get("message", "") if look.state.get("removing") else ""
+    return told or "has left the catalog; its objects are deleted soon unless it comes back"
 
 
 def _message(look: Look) -> str:

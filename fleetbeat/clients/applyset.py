@@ -16,7 +16,7 @@ from fleetbeat.decisions import inventory
 from fleetbeat.decisions.ledger import Place
 from fleetbeat.errors import Conflict, LostLock, NotYet, Refused
 from fleetbeat.model import CONFIG_MAP, NAMESPACE, Body, ObjectId
-from fleetbeat.ports import ClusterPort
+from fleetbeat.ports import ClusterPort, Seen
 
 FENCE = "fleetbeat.dev/fence"  #: annotation: integer, grows with every taking of the application's lock
 RUN = "fleetbeat.dev/run"  #: annotation: id of the run that wrote last
@@ -190,6 +190,15 @@ def shrink(
             _check_fence(found, app, parent.run, parent.fence)
             current = found
     raise LostLock(f"Application {app}: its parent in cluster {cluster.name} was written by others {_TRIES} times over")
+
+
+def remove(cluster: ClusterPort, parent: Parent) -> None:
+    """Delete the parent: nothing is left of the application. Raises LostLock when it was written to since."""
+    seen = Seen(parent.uid, parent.resource_version)
+    try:
+        cluster.delete(CONFIG_MAP, parent.namespace, parent.name, seen=seen)
+    except Conflict:
+        raise LostLock(f"ConfigMap {parent.namespace}/{parent.name} was written to by another run") from None
 
 
 def _create(cluster: ClusterPort, namespace: str, body: Body) -> Body:

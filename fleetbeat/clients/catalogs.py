@@ -14,7 +14,9 @@ import orjson
 
 from fleetbeat import keys
 from fleetbeat.catalog import parse_cluster, parse_entry
+from fleetbeat.clients import departures
 from fleetbeat.clients.store import Store, errors
+from fleetbeat.decisions import deletion
 from fleetbeat.errors import ConfigurationError, NotYet
 from fleetbeat.model import Application, Cluster
 
@@ -33,6 +35,7 @@ class CatalogStatus:
     error: str  #: what is wrong with the catalog on disk, "" when it is the one in force
     digest: str  #: keyed digest of the catalog in force, "" when there is none, or when Redis has lost part of it
     published: int  #: since when it is in force
+    departing: tuple[str, ...] = ()  #: applications that have left it and whose objects are to go (departures.py)
 
 
 class _Parsed(tuple[bytes, bytes, Any]):
@@ -63,6 +66,7 @@ class Catalogs:
         """
         with errors():
             stored = cast("dict[bytes, bytes]", self._store.redis.hgetall(keys.CATALOG))
+            departing = cast("list[bytes]", self._store.redis.hkeys(keys.DEPARTING))
         old = {entry.decode(): sealed for entry, sealed in stored.items()}
         changed: list[str | bytes] = []
         for entry, document in documents.items():
@@ -70,15 +74,48 @@ class Catalogs:
             if self._plain(entry, old.get(entry)) != plain:
                 changed += [entry, self._store.seal(plain, context=_context(entry))]
         gone = [entry for entry in old if entry not in documents]
+        leaving = self._leaving(old, gone)
+        applications = {entry.removeprefix(_APPLICATION) for entry in documents if entry.startswith(_APPLICATION)}
+        gone_already = set(departures.names_of(departing)) - applications
+        held = deletion.held(len(gone_already | leaving.keys()), len(applications), len(documents))
+        triples = [part for app, (seen, kept) in leaving.items() for part in (app, seen, kept)]
         self._store.script(
             "publish",
-            [keys.CATALOG, keys.CATALOG_STATUS],
-            [self.digest(content_digest), len(documents), len(changed) // 2, *changed, *gone],
+            [keys.CATALOG, keys.CATALOG_STATUS, keys.DEPARTING],
+            [
+                self.digest(content_digest),
+                len(documents),
+                len(changed) // 2,
+                len(leaving),
+                held,
+                *changed,
+                *triples,
+                *gone,
+            ],
         )
-        self._forget(entry.removeprefix(_APPLICATION) for entry in gone if entry.startswith(_APPLICATION))
+        left = (entry.removeprefix(_APPLICATION) for entry in gone if entry.startswith(_APPLICATION))
+        self.forget(app for app in left if app not in leaving)
         return frozenset([*(str(entry) for entry in changed[::2]), *gone])
 
-    def _forget(self, applications: Iterable[str]) -> None:
+    def _leaving(self, old: Mapping[str, bytes], gone: Iterable[str]) -> dict[str, tuple[bytes, bytes]]:
+        """Of what is gone the applications whose objects are to go too: name → document as it was read, what is kept.
+
+        What cannot be opened asks for nothing: its objects stay.
+        """
+        found: dict[str, tuple[bytes, bytes]] = {}
+        for entry in gone:
+            plain = self._plain(entry, old[entry]) if entry.startswith(_APPLICATION) else None
+            document = orjson.loads(plain) if plain is not None else {}
+            if not deletion.wants_deletion(document):
+                continue
+            cluster_entry = _CLUSTER + document["spec"]["destination"]["cluster"]
+            cluster = self._plain(cluster_entry, old.get(cluster_entry))
+            if cluster is not None:
+                app = entry.removeprefix(_APPLICATION)
+                found[app] = (old[entry], departures.seal(self._store, app, document, orjson.loads(cluster)))
+        return found
+
+    def forget(self, applications: Iterable[str]) -> None:
         """What is known of an application that left goes a week later; one that comes back keeps it."""
         with errors():
             pipe = self._store.redis.pipeline(transaction=False)
@@ -99,13 +136,15 @@ class Catalogs:
             pipe = self._store.redis.pipeline()
             pipe.hmget(keys.CATALOG_STATUS, "at", "error", "digest", "published", "entries")
             pipe.hlen(keys.CATALOG)
-            (at, error, digest, published, entries), held = pipe.execute()
+            pipe.hkeys(keys.DEPARTING)
+            (at, error, digest, published, entries), held, departing = pipe.execute()
         whole = entries is not None and int(entries) == held
         return CatalogStatus(
             at=int(at or 0),
             error=(error or b"").decode(),
             digest=(digest or b"").decode() if whole else "",
             published=int(published or 0),
+            departing=tuple(departures.names_of(departing)),
         )
 
     def application(self, name: str) -> tuple[Application, Cluster, str] | None:

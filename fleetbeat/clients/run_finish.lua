@@ -21,8 +21,13 @@ else
   redis.call('LTRIM', KEYS[6], 0, ARGV[7] - 1)
 end
 redis.call('HSET', KEYS[5], 'last_run', ARGV[2])
+local removed = redis.call('HGET', KEYS[1], 'trigger') == 'Removed'
 for _, key in ipairs({KEYS[5], KEYS[6]}) do
-  redis.call('PERSIST', key) -- an application that left the catalog and came back
+  if removed then
+    redis.call('PEXPIRE', key, 7 * 86400000)
+  else
+    redis.call('PERSIST', key) -- an application that left the catalog and came back
+  end
 end
 if #ARGV >= 9 then
   redis.call('HSET', KEYS[5], unpack(ARGV, 9))

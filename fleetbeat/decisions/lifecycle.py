@@ -22,7 +22,7 @@ from fleetbeat.errors import Permanent
 from fleetbeat.model import HealthStatus, ObjectResult, Outcome, Phase, Retry, Revision, SyncStatus
 
 #: What started a run, as history tells it.
-Trigger = Literal["First", "Revision", "Spec", "Drift", "Request", "Retry", "Pending"]
+Trigger = Literal["First", "Revision", "Spec", "Drift", "Request", "Retry", "Pending", "Removed"]
 
 #: A step that began this often and never ended is killing its workers (field case j5).
 MAX_TRIES = 5

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from fleetbeat.decisions import confirmation
 from fleetbeat.decisions.inventory import PART_OF, ObjectMeta
+from fleetbeat.decisions.options import SYNC_OPTIONS
 from fleetbeat.model import ObjectId
-
-_SYNC_OPTIONS = "argocd.argoproj.io/sync-options"
 
 
 @dataclass(frozen=True)
@@ -97,10 +96,21 @@ def keep_reason(meta: ObjectMeta, *, confirmed: bool = False) -> str:
     Argo CD's options compare exactly; Flux's key may be label or annotation, in any case; Helm's ignores case and
     blanks around the value. ``Prune=confirm`` keeps until somebody has ``confirmed``.
     """
+    if "Prune=false" in sync_options(meta):
+        return f"{SYNC_OPTIONS}: Prune=false"
+    if why := keep_mark(meta):
+        return why
+    return f"{confirmation.HOW} ({SYNC_OPTIONS}: Prune=confirm)" if needs_confirmation(meta) and not confirmed else ""
+
+
+def sync_options(meta: ObjectMeta) -> frozenset[str]:
+    """Argo CD's options as the live object has them."""
+    return frozenset(option.strip() for option in str(meta.annotations.get(SYNC_OPTIONS, "")).split(","))
+
+
+def keep_mark(meta: ObjectMeta) -> str:
+    """The mark by which an object asks not to be deleted, whatever the occasion; "" without one."""
     labels, annotations = meta.labels, meta.annotations
-    options = _sync_options(meta)
-    if "Prune=false" in options:
-        return f"{_SYNC_OPTIONS}: Prune=false"
     flux = "kustomize.toolkit.fluxcd.io/prune"
     if "disabled" in (str(labels.get(flux, "")).lower(), str(annotations.get(flux, "")).lower()):
         return f"{flux}: disabled"
@@ -112,15 +122,9 @@ def keep_reason(meta: ObjectMeta, *, confirmed: bool = False) -> str:
     ):
         if annotations.get(key) == value:
             return f"{key}: {value}"
-    if meta.controller:
-        return f"{meta.controller} controls it"
-    return f"{confirmation.HOW} ({_SYNC_OPTIONS}: Prune=confirm)" if needs_confirmation(meta) and not confirmed else ""
+    return f"{meta.controller} controls it" if meta.controller else ""
 
 
 def needs_confirmation(meta: ObjectMeta) -> bool:
     """``Prune=confirm``."""
-    return "Prune=confirm" in _sync_options(meta)
-
-
-def _sync_options(meta: ObjectMeta) -> list[str]:
-    return [option.strip() for option in str(meta.annotations.get(_SYNC_OPTIONS, "")).split(",")]
+    return "Prune=confirm" in sync_options(meta)

@@ -52,12 +52,13 @@ class HookRun:
 
 @dataclass(frozen=True)
 class Removal:
-    """One object of ours that the bundle no longer has."""
+    """One object of ours that is to go."""
 
     id: ObjectId
     seen: Seen
     wave: int
     confirmed: str = ""  #: who has agreed, in words, where the object asks for that
+    because: str = "not in the bundle any more"
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,9 @@ class StagePlan:
     """What is written before the next health gate. Tiers one after another, the members of a tier in parallel."""
 
     wave: int
-    part: Literal["prerequisites", "objects", "prune", "cleanup"]  #: cleanup: what a phase's delete policies ask for
+    #: cleanup: what a phase's delete policies ask for. release, farewell, of a deletion: what stays is let go of, the
+    #: record goes.
+    part: Literal["prerequisites", "objects", "prune", "cleanup", "release", "farewell"]
     tiers: tuple[tuple[ObjectId, ...], ...]
     #: unchanged objects that were not healthy when last seen: the wave waits for them too
     unsettled: tuple[ObjectId, ...] = ()
@@ -78,6 +81,8 @@ class StagePlan:
 
     @property
     def title(self) -> str:
+        if self.part in _OF_A_DELETION:
+            return _OF_A_DELETION[self.part]
         if self.part == "prune":
             return f"prune of wave {self.wave}"
         if self.part == "cleanup":
@@ -88,6 +93,9 @@ class StagePlan:
 
 #: Follows the hash of a manifest whose object differs and was left so: compared each time, and still no new manifest.
 LEFT = " left"
+
+
+_OF_A_DELETION = {"release": "letting go of what stays", "farewell": "the record of the application"}
 
 
 class Known(NamedTuple):
@@ -126,7 +134,7 @@ class Plan:
         return orjson.dumps(
             {
                 "changes": [_change(change) for change in self.changes],
-                "removals": [[r.id.key, _seen(r.seen), r.wave, r.confirmed] for r in self.removals],
+                "removals": [[r.id.key, _seen(r.seen), r.wave, r.confirmed, r.because] for r in self.removals],
                 "stages": [_stage(stage) for stage in self.stages],
                 "hooks": [[h.id.key, h.index, h.phase, h.wave] for h in self.hooks],
                 "failing": [_stage(stage) for stage in self.failing],

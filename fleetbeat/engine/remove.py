@@ -27,18 +27,19 @@ def remove_tier(
     ours: Collection[str] = (),
     propagation: Propagation = "Background",
     record: Callable[[Sequence[Done]], None],
+    keep: Callable[..., str] = keep_reason,
 ) -> list[Done]:
     """Ask for the deletion of each. Whether those have gone that are not ``gone`` yet is a later look's question.
 
     ``ours``: uids of the application's objects. A Namespace or CustomResourceDefinition that would take along what is
-    not among them is kept.
+    not among them is kept. ``keep``: a rule like ``keep_reason``, for one that has moved meanwhile.
 
     Calls ``record`` and raises as ``write_stage`` does.
     """
 
     def remove(removal: Removal) -> Done:
         try:
-            return _remove(cluster, apis, applyset, removal, propagation)
+            return _remove(cluster, apis, applyset, removal, propagation, keep)
         except (Rejected, Refused, Unauthorized, NotYet) as error:
             return Done(ObjectResult(removal.id, "failed", str(error), removal.wave))
 
@@ -68,11 +69,16 @@ def still_there(removals: Mapping[ObjectId, Removal], live: Mapping[ObjectId, Bo
 
 
 def why_pruned(removal: Removal) -> str:
-    return "; ".join(filter(None, ("not in the bundle any more", removal.confirmed)))
+    return "; ".join(filter(None, (removal.because, removal.confirmed)))
 
 
 def _remove(
-    cluster: ClusterPort, apis: ApiSet, applyset: str, removal: Removal, propagation: Propagation = "Background"
+    cluster: ClusterPort,
+    apis: ApiSet,
+    applyset: str,
+    removal: Removal,
+    propagation: Propagation,
+    keep: Callable[..., str],
 ) -> Done:
     key, seen = removal.id, removal.seen
     resource = apis.find(key.group, key.kind)
@@ -88,8 +94,7 @@ def _remove(
                 return _done(removal, "pruned", "was gone already")
             if not isinstance(owner_of(live, applyset), Ours):
                 return _done(removal, "kept", "does not carry this application's label any more")
-            meta = ObjectMeta.of(key.group, key.kind, live)
-            if why := keep_reason(meta, confirmed=bool(removal.confirmed)):
+            if why := keep(ObjectMeta.of(key.group, key.kind, live), confirmed=bool(removal.confirmed)):
                 return _done(removal, "kept", why)
             seen = Seen(live["metadata"]["uid"], live["metadata"]["resourceVersion"])
             continue

@@ -83,6 +83,7 @@ class Fleet:
             "FLEETBEAT_LOCK_MARGIN": "0.5",
             "FLEETBEAT_BEAT_LEASE": str(lease),
             "FLEETBEAT_BEAT_CATALOG_EVERY": "0.2",
+            "FLEETBEAT_BEAT_REMOVAL_GRACE": "0.2",
             "FLEETBEAT_RESOLVE_TTL": "0.2",
             "FLEETBEAT_OBSERVE_LONGEST": "0.001",  # a test that rings wants to know how things are now
             **settings,
@@ -196,6 +197,10 @@ class Fleet:
         """Put a project into the catalog, before the applications that name it."""
         head = {"apiVersion": "fleetbeat.dev/v1alpha1", "kind": "Project", "metadata": {"name": name}}
         self._write(f"project-{name}.yaml", {**head, "spec": spec})
+
+    def leave(self, app: str) -> None:
+        """Take it out of the catalog; beat sees it within the second."""
+        (self.catalog / f"app-{app}.yaml").unlink()
 
     def _describe_cluster(self, cluster: Cluster) -> None:
         self._write(

@@ -32,6 +32,9 @@ POINTS: dict[str, tuple[str, str, str, bool]] = {
     "after take": ("fleetbeat.clients.applyset", "", "take", True),
     "before shrink": ("fleetbeat.clients.applyset", "", "shrink", False),
     "after shrink": ("fleetbeat.clients.applyset", "", "shrink", True),
+    "before farewell": ("fleetbeat.clients.applyset", "", "remove", False),
+    "after farewell": ("fleetbeat.clients.applyset", "", "remove", True),
+    "after end": ("fleetbeat.clients.departures", "Departures", "end", True),
     "before record": ("workers.tally", "", "keep", False),
     "in render": ("workers.render", "", "render", False),
     # the last moment before a write that is kept: the guard has been asked, nothing has been sent
