@@ -102,6 +102,7 @@ class ApiResource(NamedTuple):
     namespaced: bool
     preferred: bool = True  #: this version is the group's preferred one
     has_status: bool | None = None  #: has a status subresource; None = not known
+    short_names: tuple[str, ...] = ()  #: ``deploy``, ``cm``: as kubectl takes them
     listable: bool = True  #: False for what only answers questions: reviews, bindings
 
 

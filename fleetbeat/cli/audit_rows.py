@@ -13,7 +13,7 @@ from fleetbeat.model import Revision
 
 if TYPE_CHECKING:
     from fleetbeat.clients.ledger import Chain
-    from fleetbeat.decisions.ledger import Entry, Execution, Place
+    from fleetbeat.decisions.ledger import Entry, Execution, Place, Write
 
 
 def show(chains: Sequence[Chain], cluster: str | None, start: int, output: str) -> None:
@@ -41,20 +41,25 @@ def rows_of(chain: Chain) -> Iterator[dict[str, Any]]:
     """One for each write and for each that may have been made, as a program reads them."""
     for entry in chain.entries:
         for write in entry.writes:
-            about = {"verb": write.verb, **_about(write.place), "auditId": write.audit_id}
-            state = "written" if write.audit_id else "found"
-            hashes = {"before": write.before, "after": write.after}
-            yield {
-                **_moment(write.at),
-                **about,
-                "state": state,
-                **hashes,
-                "what": write.what,
-                **by(entry.execution, entry),
-            }
+            yield row(entry, write)
         for place in entry.possible:
             what = entry.note or "it was so already: perhaps by a write whose answer got lost"
-            yield {**_moment(entry.at), **_possible(place), "what": what, **by(entry.execution, entry)}
+            yield {**_moment(entry.at), **_possible(place), "what": what, **_by(entry.execution, entry)}
+
+
+def row(entry: Entry, write: Write) -> dict[str, Any]:
+    """One write, as a program reads it."""
+    return {
+        **_moment(write.at),
+        "verb": write.verb,
+        **_about(write.place),
+        "auditId": write.audit_id,
+        "state": "written" if write.audit_id else "found",
+        "before": write.before,
+        "after": write.after,
+        "what": write.what,
+        **_by(entry.execution, entry),
+    }
 
 
 def _possible(place: Place) -> dict[str, Any]:
@@ -71,7 +76,7 @@ def _about(place: Place) -> dict[str, str]:
     return {"object": str(place.id), **place.id._asdict(), "resource": place.resource}
 
 
-def by(execution: Execution, entry: Entry) -> dict[str, Any]:
+def _by(execution: Execution, entry: Entry) -> dict[str, Any]:
     who = execution
     return {
         "app": who.app,

@@ -22,6 +22,7 @@ SECTIONS = {
         "diff": Entry(_HERE + "diff:diff", "What a sync would change, as the API server sees it."),
         "health": Entry(_HERE + "health:health", "Judge live objects in files as a sync would, without a server."),
         "history": Entry(_HERE + "history:history", "What syncs have done, who asked for them and why."),
+        "explain": Entry(_HERE + "explain:explain", "Where an object comes from: application, run, commit, who asked."),
         "audit": Entry(_HERE + "audit:audit", "Every write to a cluster, by whom and why, oldest first."),
     },
     "On one machine": {

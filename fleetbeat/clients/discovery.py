@@ -114,6 +114,7 @@ def _aggregated(document: Mapping[str, Any]) -> tuple[list[ApiResource], bool]:
                         ApiResource(
                             *(name, version["version"], kind, entry["resource"], namespaced, index == 0),
                             has_status="status" in parts,
+                            short_names=tuple(entry.get("shortNames") or ()),
                             listable="list" in entry.get("verbs", ("list",)),
                         )
                     )
@@ -136,6 +137,7 @@ def _one_by_one(root: str, document: Mapping[str, Any], ask: Ask) -> tuple[list[
             ApiResource(
                 *(group, version, entry["kind"], entry["name"], bool(entry["namespaced"]), preferred),
                 has_status=f"{entry['name']}/status" in names,
+                short_names=tuple(entry.get("shortNames") or ()),
                 listable="list" in entry.get("verbs", ("list",)),
             )
             for entry in entries

@@ -89,13 +89,12 @@ def test_api_set(cluster: LocalCluster, kube: KubernetesCluster) -> None:
     assert apis.complete
     assert apis.version.startswith("v1.")
     assert apis.find("apps", "Deployment") == ApiResource(
-        "apps", "v1", "Deployment", "deployments", True, has_status=True
+        "apps", "v1", "Deployment", "deployments", True, has_status=True, short_names=("deploy",)
     )
-    assert apis.find("", "Namespace") == NAMESPACE._replace(has_status=True)
-    assert apis.find("", "ConfigMap") == CONFIG_MAP._replace(has_status=False)
-    assert apis.find("autoscaling", "HorizontalPodAutoscaler") == ApiResource(
-        "autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", True, has_status=True
-    )
+    assert apis.find("", "Namespace") == NAMESPACE._replace(has_status=True, short_names=("ns",))
+    assert apis.find("", "ConfigMap") == CONFIG_MAP._replace(has_status=False, short_names=("cm",))
+    hpa = ApiResource("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", True, has_status=True)
+    assert apis.find("autoscaling", "HorizontalPodAutoscaler") == hpa._replace(short_names=("hpa",))
     assert apis.versions("autoscaling", "HorizontalPodAutoscaler") == ("v2", "v1")
     assert not any("/" in resource.plural for resource in apis.resources)
     assert requests(cluster, position) == ["/api", "/apis", "/version"]

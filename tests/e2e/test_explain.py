@@ -1,0 +1,107 @@
+"""``fleetbeat explain``: an object is led back to its application, run, commit and whoever asked."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+from fleet import Fleet, config_map
+
+from fleetbeat.local.cluster import Cluster
+
+MERGE = "application/merge-patch+json"
+
+
+def explain(fleet: Fleet, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "fleetbeat.cli.main", "explain", *words]
+    env = {**os.environ, **fleet.env}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == code, done
+    return done
+
+
+def told(fleet: Fleet, *words: str) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(explain(fleet, *words, "-o", "json").stdout)
+    return data
+
+
+def synced(fleet: Fleet, namespace: str) -> tuple[str, dict[str, Any]]:
+    app = fleet.name("told")
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key"}, "stringData": {"token": "hidden-one"}}
+    fleet.push(app, [config_map("web", data={"greeting": "hello", "colour": "blue"}), secret])
+    fleet.application(app, namespace=namespace)
+    fleet.wait_run(app, phase="Succeeded")
+    fleet.push(app, [config_map("web", data={"greeting": "hello", "colour": "red"}), secret])
+    return app, fleet.sync(app)
+
+
+def test_an_object_of_ours(fleet: Fleet, namespace: str, cluster: Cluster) -> None:
+    app, entry = synced(fleet, namespace)
+    (event,) = [e for e in fleet.writes(app) if e["auditID"] == entry["results"][0]["auditId"]]
+    found = told(fleet, "cm/web", "-n", namespace)
+    write = found["write"]
+    assert (found["application"], found["exists"], found["changedSince"]) == (app, True, False)
+    assert (write["run"], write["auditId"], write["by"], write["reason"]) == (
+        *(entry["run"], event["auditID"]),
+        *("tester", "test"),
+    )
+    assert (write["digest"], write["tag"], write["what"]) == (entry["revision"]["digest"], "stable", "data.colour")
+    assert write["before"]
+    assert write["before"] != write["after"]
+    assert "data.colour" in found["fields"][0]["fields"]
+    shown = explain(fleet, "configmap/web", "-n", namespace).stdout
+    assert f"Owner:     Fleetbeat application {app}\n" in shown
+    assert "Since:     unchanged\n" in shown
+
+    path = f"/api/v1/namespaces/{namespace}/configmaps/web?fieldManager=kubectl-edit"
+    cluster.request("PATCH", path, {"data": {"greeting": "hacked"}}, content_type=MERGE)
+    changed = told(fleet, "ConfigMap/web", "-n", namespace)
+    assert changed["changedSince"] is True
+    assert [(one["manager"], one["fields"]) for one in changed["changedBy"]] == [("kubectl-edit", ["data.greeting"])]
+    cluster.request("PATCH", path, {"data": {"colour": None, "greeting": "hello"}}, content_type=MERGE)
+    assert told(fleet, "ConfigMap/web", "-n", namespace)["changedSince"] is True, "what was removed counts"
+
+    secret = explain(fleet, "secret/key", "-n", namespace)
+    assert "stringData.token" in secret.stdout
+    assert "hidden-one" not in secret.stdout
+
+
+def test_one_that_is_gone_and_one_that_never_was(fleet: Fleet, namespace: str) -> None:
+    app = fleet.name("told")
+    fleet.push(app, [config_map("web"), config_map("gone")])
+    fleet.application(app, namespace=namespace)
+    fleet.wait_run(app, phase="Succeeded")
+    fleet.push(app, [config_map("web")])
+    entry = fleet.sync(app)
+    found = told(fleet, "cm/gone", "-n", namespace)
+    assert (found["exists"], found["application"]) == (False, app)
+    assert (found["write"]["verb"], found["write"]["run"]) == ("delete", entry["run"])
+    assert "not there any more" in explain(fleet, "cm/gone", "-n", namespace).stdout
+    assert "no ledger speaks of it" in explain(fleet, "cm/never", "-n", namespace, code=1).stderr
+    assert "serves no kind 'cmm'" in explain(fleet, "cmm/web", "-n", namespace, code=1).stderr
+    assert "not KIND/NAME" in explain(fleet, "web", code=2).stderr
+    assert "no cluster is called" in explain(fleet, "cm/web", "--cluster", "mars", code=3).stderr
+
+
+def test_an_object_of_somebody_else(fleet: Fleet, namespace: str, cluster: Cluster) -> None:
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    cluster.request("POST", path, config_map("nobodys"))
+    label = {"argocd.argoproj.io/instance": "guestbook"}
+    cluster.request("POST", path, config_map("argos", labels=label))
+    assert told(fleet, "cm/nobodys", "-n", namespace)["owner"] == "nobody: no tool has marked it"
+    found = told(fleet, "cm/argos", "-n", namespace)
+    assert found["owner"].startswith("Argo CD application guestbook")
+    assert found["application"] == ""
+
+
+def test_after_redis_lost_the_ledger(fleet: Fleet, namespace: str) -> None:
+    """The label on the object and the application's record in the cluster are still there."""
+    app, entry = synced(fleet, namespace)
+    fleet.store.redis.delete(f"fleetbeat:ledger:{app}", f"fleetbeat:ledger:{app}:head")
+    found = told(fleet, "cm/web", "-n", namespace)
+    assert (found["application"], found["write"]) == (app, None)
+    assert entry["run"] in found["unknown"]
+    assert entry["revision"]["digest"] in found["unknown"]
