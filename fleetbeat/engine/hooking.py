@@ -172,10 +172,10 @@ class Hooks:
         key = one.id
         if isinstance(found, Foreign):
             self._weigher.adoptable(key, found)
-        elif found == "free" and replaces:
+        elif found == "free":  # each of the policies deletes sooner or later
             raise Refused(
-                f"{key} is there, and no hook of this application made it, so it is not deleted to make way for one; "
-                "delete it or give the hook another name"
+                f"{key} is there, and no hook of this application made it, so it is neither changed nor deleted to "
+                "make way for one; delete it or give the hook another name"
             )
         if not replaces and not live["metadata"].get("deletionTimestamp"):
             return _seen(live)

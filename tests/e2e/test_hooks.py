@@ -1,0 +1,272 @@
+"""When hooks run, whose objects they may take the place of, what a failed sync does, and what it costs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from fleet import Fleet, config_map, outcomes, words
+from hooking import failing, hanging, hook, hooks_of, job, jobs, new_space, run_of
+from waiting import wait_for
+
+from fleetbeat.local.cluster import Cluster
+
+
+def note(name: str, phases: str = "PreSync", **options: Any) -> dict[str, Any]:
+    """A hook that is done when it is there."""
+    return hook(phases, config_map(name), **options)
+
+
+def parent(fleet: Fleet, app: str) -> dict[str, str]:
+    found = fleet.get(f"/api/v1/namespaces/fleetbeat/configmaps/app-{app}")
+    assert found is not None
+    return dict(found["metadata"]["annotations"])
+
+
+def maps(fleet: Fleet, namespace: str) -> dict[str, dict[str, Any]]:
+    found = fleet.get(f"/api/v1/namespaces/{namespace}/configmaps")
+    assert found is not None
+    return {item["metadata"]["name"]: item for item in found["items"]}
+
+
+def test_hooks_run_for_a_new_bundle_and_for_who_asks(fleet: Fleet, namespace: str) -> None:
+    """Not for a changed catalog entry; and again on the way back to a bundle from before."""
+    app = fleet.name("when")
+    first = fleet.push(app, [note("migrate"), config_map("web", data={"key": "1"})])
+    fleet.application(app, namespace=namespace)
+    entry = fleet.wait_run(app, phase="Succeeded")
+    assert hooks_of(entry) == {("PreSync", f"ConfigMap {namespace}/migrate"): "created"}
+    assert (entry["message"], entry["counts"], entry["hooks"]) == ("1 created, 1 hook run", {"created": 1}, 1)
+    assert parent(fleet, app)["fleetbeat.dev/hooks"] == first.digest
+    assert parent(fleet, app)["fleetbeat.dev/hook-group-kinds"] == "ConfigMap"
+    assert fleet.state(app)["objects"] == "1"
+    made = maps(fleet, namespace)["migrate"]["metadata"]
+    assert "applyset.kubernetes.io/part-of" not in made["labels"]
+    assert made["annotations"]["fleetbeat.dev/hook"] == "PreSync"
+
+    fleet.application(app, namespace=namespace, timeout="4m")
+    fleet.ring(app)
+    entry = fleet.wait_run(app, since=1)
+    assert (entry["trigger"], hooks_of(entry)) == ("Spec", {})
+
+    second = fleet.push(app, [config_map("web", data={"key": "2"})])  # has none
+    fleet.ring(app)
+    fleet.wait_run(app, digest=second.digest, phase="Succeeded")
+    assert parent(fleet, app)["fleetbeat.dev/hooks"] == second.digest
+    assert "migrate" in maps(fleet, namespace)  # a hook's object is not pruned
+    assert fleet.state(app)["sync"] == "Synced"
+
+    fleet.push(app, [note("migrate"), config_map("web", data={"key": "1"})])
+    fleet.ring(app)
+    back = fleet.wait_run(app, digest=first.digest, phase="Succeeded", since=3)
+    assert hooks_of(back) == {("PreSync", f"ConfigMap {namespace}/migrate"): "created"}
+    assert run_of(maps(fleet, namespace)["migrate"]) == back["run"]
+
+
+def test_hooks_are_not_repeated_when_redis_has_lost_everything(
+    make_fleet: Callable[..., Fleet], namespace: str
+) -> None:
+    """The ApplySet parent says which bundle's hooks have gone through."""
+    fleet = make_fleet()
+    fleet.push("flushed", [note("migrate"), config_map("web")])
+    fleet.application("flushed", namespace=namespace)
+    first = fleet.wait_run("flushed", phase="Succeeded")
+    fleet.store.redis.flushall()
+    entry = fleet.wait_run("flushed", phase="Succeeded")
+    assert (entry["trigger"], hooks_of(entry)) == ("First", {})
+    assert run_of(maps(fleet, namespace)["migrate"]) == first["run"]
+
+
+def test_a_requested_sync_that_fails_runs_its_hooks_again_when_it_is_tried_again(controlled: Fleet) -> None:
+    """Although its bundle's hooks had gone through before."""
+    app, space = controlled.name("owed"), new_space(controlled)
+    controlled.push(app, [hook("PreSync", hanging("wait")), config_map("web")])
+    controlled.application(app, namespace=space, retry={"limit": 0})
+
+    def finish() -> None:
+        """Play the kubelet and the controller behind it."""
+        path = f"/apis/batch/v1/namespaces/{space}/jobs/wait/status"
+        began = wait_for(
+            lambda: jobs(controlled, space).get("wait", {}).get("status", {}).get("startTime"), what="start"
+        )
+        kinds = ("SuccessCriteriaMet", "Complete")
+        done = [{"type": kind, "status": "True", "lastTransitionTime": began} for kind in kinds]
+        status = {"completionTime": began, "conditions": done, "active": 0, "ready": 0, "succeeded": 1}
+        code, answer = next(iter(controlled.clusters.values())).request(
+            "PATCH",
+            path,
+            {"status": status | {"uncountedTerminatedPods": {}}},
+            content_type="application/merge-patch+json",
+        )
+        assert code == 200, answer
+
+    wait_for(lambda: jobs(controlled, space), what="the hook", timeout=60)
+    finish()
+    controlled.wait_run(app, phase="Succeeded")
+    controlled.request(app)
+    old = run_of(jobs(controlled, space)["wait"])
+    wait_for(
+        lambda: run_of(jobs(controlled, space).get("wait")) != old if jobs(controlled, space) else False, timeout=60
+    )
+    path = f"/apis/batch/v1/namespaces/{space}/jobs/wait?propagationPolicy=Background"
+    next(iter(controlled.clusters.values())).request("DELETE", path)
+    failed = controlled.wait_run(app, phase="Failed")
+    assert "deleted externally" in failed["message"]
+    controlled.ring(app)
+    made = wait_for(lambda: jobs(controlled, space).get("wait"), what="the hook of the next try", timeout=30)
+    assert run_of(made) != failed["run"]
+    finish()
+    entry = controlled.wait_run(app, phase="Succeeded", since=2)
+    assert (entry["trigger"], len(hooks_of(entry))) == ("Retry", 1)
+    controlled.ring(app)
+
+
+def test_a_hook_the_server_would_refuse_stops_the_sync_before_its_first_write(fleet: Fleet, namespace: str) -> None:
+    app = fleet.name("refused")
+    start = next(iter(fleet.clusters.values())).audit_position()
+    broken = hook("PostSync", job("notify", completionz=1))
+    fleet.push(app, [note("migrate"), broken, config_map("web")])
+    fleet.application(app, namespace=namespace)
+    entry = fleet.wait_run(app, phase="Failed")
+    assert "completionz" in entry["message"]
+    assert hooks_of(entry) == {("PostSync", f"Job {namespace}/notify"): "failed"}
+    assert fleet.writes(app, since=start, parents=True) == []
+
+
+def test_an_object_of_somebody_else_is_never_taken_for_the_hook(fleet: Fleet, namespace: str) -> None:
+    cluster = next(iter(fleet.clusters.values()))
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    theirs = {"argocd.argoproj.io/instance": "other"}
+    for name, labels in (("theirs", theirs), ("nobodys", {})):
+        assert cluster.request("POST", path, config_map(name, labels=labels))[0] == 201
+    app = fleet.name("owners")
+    fleet.push(app, [note("theirs"), note("mine", wave=-1), config_map("web")])
+    fleet.application(app, namespace=namespace, retry={"limit": 0})
+    entry = fleet.wait_run(app, phase="Failed")
+    assert f"ConfigMap {namespace}/theirs belongs to Argo CD application other" in entry["message"]
+    fixed = fleet.push(app, [note("nobodys", policy="HookSucceeded"), config_map("web")])
+    fleet.ring(app)
+    entry = fleet.wait_run(app, digest=fixed.digest, phase="Failed")
+    assert "no hook of this application made it" in entry["message"]
+    assert "web" not in maps(fleet, namespace)
+    assert {"theirs", "nobodys"} <= maps(fleet, namespace).keys()
+
+    other = fleet.name("second")
+    fleet.push(other, [note("mine")])
+    fleet.application(other, namespace=namespace, retry={"limit": 0})
+    entry = fleet.wait_run(other, phase="Failed")
+    assert f"belongs to ApplySet of application {app}" in entry["message"]
+
+
+def test_an_object_may_become_a_hook_and_a_member_again(fleet: Fleet, namespace: str) -> None:
+    app = fleet.name("turns")
+    fleet.push(app, [config_map("both"), config_map("web")])
+    fleet.application(app, namespace=namespace)
+    fleet.wait_run(app, phase="Succeeded")
+    turned = fleet.push(app, [note("both"), config_map("web")])
+    fleet.ring(app)
+    entry = fleet.wait_run(app, digest=turned.digest, phase="Succeeded")
+    assert hooks_of(entry) == {("PreSync", f"ConfigMap {namespace}/both"): "created"}
+    assert "applyset.kubernetes.io/part-of" not in maps(fleet, namespace)["both"]["metadata"]["labels"]
+    fleet.ring(app)
+    fleet.ring(app)
+    back = fleet.push(app, [config_map("both"), config_map("web")])
+    fleet.ring(app)
+    fleet.wait_run(app, digest=back.digest, phase="Succeeded", since=2)
+    assert "applyset.kubernetes.io/part-of" in maps(fleet, namespace)["both"]["metadata"]["labels"]
+    assert [e["trigger"] for e in fleet.history(app)] == ["Revision", "Revision", "First"]
+
+
+def test_a_bundle_of_hooks_alone_prunes_nothing(fleet: Fleet, namespace: str) -> None:
+    """Field case d4: such a bundle counts as empty."""
+    app = fleet.name("d4")
+    fleet.push(app, [config_map("web")])
+    fleet.application(app, namespace=namespace)
+    fleet.wait_run(app, phase="Succeeded")
+    alone = fleet.push(app, [note("migrate")])
+    fleet.ring(app)
+    entry = fleet.wait_run(app, digest=alone.digest)
+    assert "Nothing is pruned" in entry["message"]
+    assert {"web", "migrate"} <= maps(fleet, namespace).keys()
+
+
+def test_a_failed_sync_runs_what_is_there_for_it(controlled: Fleet) -> None:
+    """The first error stays the reason; hooks of a good sync that come later do not run."""
+    app, space = controlled.name("alarm"), new_space(controlled)
+    bundle = [
+        failing("broken"),
+        hook("SyncFail", job("alarm")),
+        hook("SyncFail", config_map("log"), wave=1, policy="HookSucceeded"),
+        hook("PostSync", config_map("notify")),
+    ]
+    controlled.push(app, bundle)
+    controlled.application(app, namespace=space, retry={"limit": 0})
+    entry = controlled.wait_run(app, phase="Failed")
+    assert entry["error"] == "HealthCheckFailed"
+    assert f"Job {space}/broken is Degraded" in entry["message"]
+    assert hooks_of(entry) == {
+        ("PostSync", f"ConfigMap {space}/notify"): "skipped",
+        ("SyncFail", f"Job {space}/alarm"): "created",
+        ("SyncFail", f"ConfigMap {space}/log"): "created",
+    }
+    assert {"notify", "log"}.isdisjoint(maps(controlled, space))
+    good = controlled.push(app, [job("broken-no-more"), *bundle[1:]])
+    controlled.ring(app)
+    entry = controlled.wait_run(app, digest=good.digest, phase="Succeeded")
+    assert {phase for phase, _ in hooks_of(entry)} == {"PostSync"}
+
+
+def test_what_goes_wrong_in_syncfail_is_told_beside_the_failure(controlled: Fleet) -> None:
+    app, space = controlled.name("alarm"), new_space(controlled)
+    controlled.push(app, [hook("PreSync", failing("migrate")), hook("SyncFail", failing("alarm")), config_map("web")])
+    controlled.application(app, namespace=space, retry={"limit": 0})
+    entry = controlled.wait_run(app, phase="Failed")
+    first, second = entry["message"].split("\nSyncFail: ")
+    assert f"PreSync wave 0: Job {space}/migrate is Degraded" in first
+    assert f"SyncFail wave 0: Job {space}/alarm is Degraded" in second
+    assert entry["error"] == "HealthCheckFailed"
+
+
+def test_a_newer_bundle_waits_until_a_hook_has_ended(controlled: Fleet) -> None:
+    """Half a migration is worse than a late one; the objects after it are those of the newer bundle at once."""
+    app, space = controlled.name("newer"), new_space(controlled)
+    slow = hook("PreSync", hanging("migrate", activeDeadlineSeconds=4), policy="HookFailed")
+    old = controlled.push(app, [slow, config_map("web", data={"key": "old"})])
+    controlled.application(app, namespace=space, retry={"limit": 0})
+    wait_for(lambda: jobs(controlled, space), what="the hook")
+    new = controlled.push(app, [config_map("web", data={"key": "new"})])
+    controlled.ring(app)
+    ended = controlled.wait_run(app, digest=old.digest)
+    assert (ended["phase"], ended["error"]) == ("Failed", "HealthCheckFailed")  # was seen to its end
+    controlled.wait_run(app, digest=new.digest, phase="Succeeded")
+
+
+def test_what_hooks_cost(make_fleet: Callable[..., Fleet], cluster: Cluster, namespace: str) -> None:
+    """A dry-run and a create for each, a read and a delete where it is deleted, two to note that they are through."""
+    fleet = make_fleet()
+    fleet.push("plain", [config_map("web")])
+    fleet.push(
+        "hooked", [config_map("web2"), note("a", wave=-1), note("b"), note("c", "PostSync", policy="HookSucceeded")]
+    )
+    found = {}
+    for app in ("plain", "hooked"):
+        start = cluster.audit_position()
+        fleet.application(app, namespace=namespace)
+        assert fleet.wait_run(app)["phase"] == "Succeeded"
+        agent = f"app/{app}"
+        events = [e for e in cluster.audit(start) if agent in e.get("userAgent", "").split() and e.get("objectRef")]
+        found[app] = Counter(e["objectRef"].get("namespace", "") for e in events)
+    assert found["plain"][namespace] == 2
+    assert found["hooked"][namespace] == 2 + 3 * 2 + 2
+    stages = 5  # two of PreSync, one of Sync, PostSync, its clean-up: each takes the parent with a read and a write
+    assert found["hooked"]["fleetbeat"] <= 1 + 2 * stages + 2
+
+    start = cluster.audit_position()
+    fleet.ring("hooked")
+    before = len(fleet.history("hooked"))
+    fleet.ring("plain")
+    wait_for(lambda: any("app/plain" in e.get("userAgent", "") for e in cluster.audit(start)), what="a look")
+    assert len(fleet.history("hooked")) == before
+    assert words(fleet.writes("hooked", since=start, parents=True)) == []
+    assert outcomes(fleet.history("plain")[0])
