@@ -11,8 +11,9 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from fleetbeat.catalog_kinds import (
 from fleetbeat.decisions import dependencies, goyaml, references
 from fleetbeat.decisions.problems import did_you_mean
 from fleetbeat.decisions.projects import DEFAULT, effective
+from fleetbeat.decisions.window_match import matches
 from fleetbeat.errors import CatalogError, ConfigurationError
 from fleetbeat.model import Application, Catalog, Cluster, Project
 
@@ -128,15 +130,20 @@ def load(directory: Path) -> Loaded:
         raise CatalogError(problems)
     clusters = {value.name: value for value in parsed.values() if isinstance(value, Cluster)}
     projects = {value.name: value for value in parsed.values() if isinstance(value, Project)}
-    applications = {
-        value.name: effective(value, projects[value.project]) if value.project in projects else value
-        for value in parsed.values()
-        if isinstance(value, Application)
-    }
+    applications: dict[str, Application] = {}
     documents = {key: body for key, body in bodies.items() if not isinstance(parsed[key], Project)}
-    for name, application in applications.items():
-        if application.project in projects:
-            documents[f"Application/{name}"] |= {_PROJECT: _rules(bodies[f"Project/{application.project}"])}
+    for value in parsed.values():
+        if not isinstance(value, Application):
+            continue
+        project = projects.get(value.project)
+        if project is None:
+            applications[value.name] = value
+            continue
+        cluster = clusters[value.destination.cluster]
+        hits = [matches(window, value, cluster) for window in project.windows]
+        matching = replace(project, windows=tuple(compress(project.windows, hits)))
+        applications[value.name] = effective(value, matching)
+        documents[f"Application/{value.name}"] |= {_PROJECT: _rules(bodies[f"Project/{project.name}"], hits)}
     return Loaded(Catalog(applications, clusters, projects), documents, _digest(documents))
 
 
@@ -153,9 +160,11 @@ def parse_entry(document: Mapping[str, Any], where: str) -> Application:
     return effective(application, parse_project(project, f"{where}, its project"))
 
 
-def _rules(project: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a project's document matters to its applications: not what is for people only."""
+def _rules(project: Mapping[str, Any], hits: Sequence[bool]) -> dict[str, Any]:
+    """What of a project's document matters to one application: its windows, and not what is for people only."""
     spec = {name: value for name, value in project["spec"].items() if name != "description"}
+    if hits:
+        spec["syncWindows"] = list(compress(spec["syncWindows"], hits))
     return {
         "apiVersion": project["apiVersion"],
         "kind": project["kind"],

@@ -12,6 +12,7 @@ from typing import Any
 from fleetbeat.catalog_differences import adopted_tools, conflict_rules, ignore_rules
 from fleetbeat.catalog_fields import Fields, Problems, kind_of, shown
 from fleetbeat.catalog_health import health_rules
+from fleetbeat.catalog_windows import own_windows, project_windows
 from fleetbeat.decisions import confirmation, references, semver
 from fleetbeat.decisions.problems import did_you_mean
 from fleetbeat.decisions.projects import DEFAULT
@@ -47,9 +48,7 @@ _SERVER = re.compile(r"https://(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(?::[0-9]{1,5
 
 DELETION_POLICIES: tuple[DeletionPolicy, ...] = ("Orphan", "Delete")
 
-_LATER_APPLICATION = ("suspend", "syncWindows")
-_LATER_SYNC = ("windows",)
-_LATER_PROJECT = ("syncWindows",)
+_LATER_APPLICATION = ("suspend",)
 #: What restricts in Argo CD. Passing over such a field would grant what it was meant to forbid.
 _ARGO_CD_PROJECT = dict.fromkeys(
     (
@@ -63,6 +62,7 @@ _ARGO_CD_SPEC = {
     "health": "spec.healthCheckExprs",
     "healthChecks": "spec.healthCheckExprs; every object is waited for anyway",
     "syncPolicy": "spec.sync",
+    "syncWindows": "spec.sync.windows, or spec.syncWindows of its Project",
     "sources": "spec.source, and only one",
 }
 _ARGO_CD_SYNC = {
@@ -118,14 +118,17 @@ def parse_application(document: Mapping[str, Any], where: str) -> Application:
     project = spec.text("project", DEFAULT, accept=_NAME.fullmatch, form="the name of a Project in this catalog")
     source = _source(spec.section("source", required=f"it names the bundle, e.g. {{oci: {_REPOSITORY_EXAMPLE}}}"))
     destination = _destination(spec.section("destination", required="it names the cluster, e.g. {cluster: prod}"))
-    sync = _sync(spec.section("sync"))
+    sync_fields = spec.section("sync")
+    windows = own_windows(sync_fields, f"Application {name}")
+    sync = _sync(sync_fields)
     rules = health_rules(spec)
     ignored, conflicts, adopt = ignore_rules(spec), conflict_rules(spec), adopted_tools(spec)
     needs, deletion = _depends_on(spec), _deletion_policy(spec)
     spec.close(later=_LATER_APPLICATION, elsewhere=_ARGO_CD_SPEC)
     problems.check()
     return Application(
-        name, source, destination, sync, project, labels, annotations, rules, ignored, conflicts, adopt, needs, deletion
+        *(name, source, destination, sync, project, labels, annotations),
+        *(rules, ignored, conflicts, adopt, needs, deletion, windows),
     )
 
 
@@ -168,8 +171,9 @@ def parse_project(document: Mapping[str, Any], where: str) -> Project:
         health_rules=health_rules(spec),
         ignore_differences=ignore_rules(spec),
         conflicts=conflict_rules(spec),
+        windows=project_windows(spec, f"Project {name}"),
     )
-    spec.close(later=_LATER_PROJECT, elsewhere=_ARGO_CD_PROJECT)
+    spec.close(elsewhere=_ARGO_CD_PROJECT)
     problems.check()
     return project
 
@@ -315,7 +319,7 @@ def _sync(fields: Fields) -> SyncPolicy:
         prune_propagation=_PROPAGATION.get(options.get("PrunePropagationPolicy", ""), usual.prune_propagation),
         retry=_retry(fields.section("retry")),
     )
-    fields.close(later=_LATER_SYNC, elsewhere=_ARGO_CD_SYNC)
+    fields.close(elsewhere=_ARGO_CD_SYNC)
     return policy
 
 

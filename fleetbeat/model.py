@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+from fleetbeat.model_windows import SyncWindow
+
 #: A Kubernetes object as parsed JSON. Values are JSON types only.
 Body = dict[str, Any]
 
@@ -271,6 +273,7 @@ class Application:
     adopt: frozenset[str] = frozenset()  #: tools whose objects are taken over: words of decisions/migration.TOOLS
     depends_on: tuple[str, ...] = ()  #: applications that must have been synced and be healthy before it is written
     deletion_policy: DeletionPolicy = "Orphan"
+    windows: tuple[SyncWindow, ...] = ()  #: its own, and those of its project that match it
 
 
 @dataclass(frozen=True)
@@ -282,6 +285,7 @@ class Project:
     health_rules: tuple[HealthRule, ...] = ()  #: at most one for a kind
     ignore_differences: tuple[IgnoreRule, ...] = ()
     conflicts: tuple[ConflictRule, ...] = ()
+    windows: tuple[SyncWindow, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,10 @@ SECTIONS = {
         "status": Entry(_HERE + "status:status", "What is synced, what is not, and why."),
         "diff": Entry(_HERE + "diff:diff", "What a sync would change, as the API server sees it."),
         "health": Entry(_HERE + "health:health", "Judge live objects in files as a sync would, without a server."),
+        "windows": Entry(
+            _HERE + "windows:windows",
+            "Whether sync windows let an application be written, by which and until when.",
+        ),
         "history": Entry(_HERE + "history:history", "What syncs have done, who asked for them and why."),
         "explain": Entry(_HERE + "explain:explain", "Where an object comes from: application, run, commit, who asked."),
         "audit": Entry(_HERE + "audit:audit", "Every write to a cluster, by whom and why, oldest first."),

@@ -39,7 +39,7 @@ class CatalogStatus:
 
 
 class _Parsed(tuple[bytes, bytes, Any]):
-    """Sealed bytes, plain bytes, parsed value of one entry."""
+    """Of one entry: sealed bytes, what of it says what is wanted (``_wanted``), parsed value."""
 
     __slots__ = ()
 
@@ -200,7 +200,8 @@ class Catalogs:
         known = self._parsed.get(entry)
         if known is None or known[0] != sealed:
             plain = self._store.unseal(sealed, context=_context(entry))
-            known = _Parsed((sealed, plain, parse(orjson.loads(plain), f"{entry} in Redis")))
+            document = orjson.loads(plain)
+            known = _Parsed((sealed, _wanted(document), parse(document, f"{entry} in Redis")))
             self._parsed[entry] = known
         return known
 
@@ -211,6 +212,19 @@ class Catalogs:
             return self._store.unseal(sealed, context=_context(entry))
         except ConfigurationError:
             return None  # of an older key, or altered: written anew
+
+
+def _wanted(document: dict[str, Any]) -> bytes:
+    """A document without its sync windows: they say when, not what. An edit of them is no change to sync."""
+    spec = document.get("spec") or {}
+    if "windows" in (spec.get("sync") or {}):
+        sync = {name: value for name, value in spec["sync"].items() if name != "windows"}
+        document = {**document, "spec": {**spec, "sync": sync}}
+    if "project" in document:
+        project = document["project"]
+        rules = {name: value for name, value in project["spec"].items() if name != "syncWindows"}
+        document = {**document, "project": {**project, "spec": rules}}
+    return orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
 
 
 def _context(entry: str) -> str:

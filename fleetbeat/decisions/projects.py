@@ -14,7 +14,7 @@ def effective(application: Application, project: Project) -> Application:
     """The application under the rules of its project.
 
     Where the first rule that fits decides, the application's own come before its project's. A kind has one health
-    rule: the application's, where it has one.
+    rule: the application's, where it has one. ``project.windows`` are those that match it.
     """
     own = {(rule.group, rule.kind) for rule in application.health_rules}
     return replace(
@@ -25,4 +25,5 @@ def effective(application: Application, project: Project) -> Application:
         ),
         ignore_differences=(*application.ignore_differences, *project.ignore_differences),
         conflicts=(*application.conflicts, *project.conflicts),
+        windows=(*application.windows, *project.windows),
     )

@@ -226,7 +226,6 @@ CASES: dict[str, tuple[Document, str]] = {
         application(dependsOn=[{"name": "db", "namespace": "x"}]),
         "spec.dependsOn[0].namespace: unknown field. Here it is no field: names of applications are unique",
     ),
-    "windows of a later version": (sync(windows=[]), "spec.sync.windows: not supported by this version"),
     "Argo CD's syncPolicy": (application(syncPolicy={}), "spec.syncPolicy: unknown field. Here it is spec.sync"),
     "Argo CD's repoURL": (source(repoURL="x"), "spec.source.repoURL: unknown field. Here it is spec.source.oci"),
     "another tool's Application": (
