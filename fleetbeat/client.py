@@ -30,7 +30,7 @@ from fleetbeat.clients.catalogs import Catalogs
 from fleetbeat.clients.departures import Departures
 from fleetbeat.clients.runs import Look, Runs
 from fleetbeat.clients.store import Store
-from fleetbeat.errors import CatalogError, StillRunning
+from fleetbeat.errors import CatalogError, ConfigurationError, StillRunning
 from fleetbeat.model import ObjectResult, Revision
 from fleetbeat.settings import Settings, load, nearest
 
@@ -106,28 +106,51 @@ class Fleetbeat:
         return make_app(self._settings, "fleetbeat.client")
 
     def request_sync(
-        self, app: str, *, by: str, reason: str = "", idempotency_key: str | None = None, confirm_prune: bool = False
+        self,
+        app: str,
+        *,
+        by: str,
+        reason: str = "",
+        idempotency_key: str | None = None,
+        confirm_prune: bool = False,
+        override_windows: bool = False,
     ) -> Request:
         """Ask for a sync now, whether or not anything seems to differ.
 
         A request replaces one that has not begun: ten of them are one sync. ``by`` and ``reason`` are kept in history.
         With an ``idempotency_key`` a request that was made before, finished or not, is found again instead of made
         twice (as long as history remembers it). ``confirm_prune``: agree to deleting what has left the bundle and asks
-        for a confirmation (``Prune=confirm``). Raises CatalogError naming the nearest application.
+        for a confirmation (``Prune=confirm``). ``override_windows``: go past sync windows that are shut; history keeps
+        which and the ``reason``, without which it is refused. Raises CatalogError naming the nearest application,
+        ConfigurationError for a missing reason.
         """
+        if override_windows and not reason.strip():
+            raise ConfigurationError("overriding sync windows needs a reason, which history keeps. Give one")
         request = _request_id(app, idempotency_key)
         look = self._runs.look(app)
         if idempotency_key is not None and self._is_known(app, request, look):
             return Request(request, look.run.get("run", ""))
         if self._departures.departs(app):
             raise CatalogError([f"{app} has left the catalog and is being deleted. Put it back to sync it"])
-        return self._request(app, request, by, reason, confirm_prune=confirm_prune)
+        agreed = {"confirm_prune": confirm_prune, "override_windows": override_windows}
+        # a run that waits for a window makes way
+        return self._request(app, request, by, reason, **agreed, ring=bool(look.run.get("window")))
 
     def _request(
-        self, app: str, request: str, by: str, reason: str, *, confirm_prune: bool = False, ring: bool = False
+        self,
+        app: str,
+        request: str,
+        by: str,
+        reason: str,
+        *,
+        confirm_prune: bool = False,
+        override_windows: bool = False,
+        ring: bool = False,
     ) -> Request:
         """``ring``: look at it at once even when it has a run under way, which may be waiting for this."""
-        run = self._runs.request(app, request, by=by, reason=reason, confirm_prune=confirm_prune)
+        run = self._runs.request(
+            app, request, by=by, reason=reason, confirm_prune=confirm_prune, override_windows=override_windows
+        )
         if run is None:
             raise self._unknown(app)
         if ring or not run:

@@ -47,7 +47,10 @@ def state(app: str) -> str:
 
 
 def request(app: str) -> str:
-    """hash {id, by, reason, at, confirm_prune}: a sync asked for and not yet begun. Writer: ringers. TTL 7 days."""
+    """hash {id, by, reason, at, confirm_prune, override_windows}: a sync asked for and not yet begun. Writer: ringers.
+
+    TTL 7 days.
+    """
     return f"{PREFIX}request:{app}"
 
 

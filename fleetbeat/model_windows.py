@@ -44,8 +44,9 @@ class SyncWindow:
         where = "" if self.time_zone == "UTC" else f" in {self.time_zone}"
         kinds = f" of {', '.join(self.kinds)}" if self.kinds else ""
         scope = " of self-healing" if self.scope == "self-heal" else ""
+        manual = ", manualSync" if self.manual_sync else ""
         said = ": ".join(part for part in (self.origin, self.description) if part)
-        return f'{self.kind}{scope}{kinds} "{self.schedule}" for {_told(self.duration)}{where}' + (
+        return f'{self.kind}{scope}{kinds} "{self.schedule}" for {_told(self.duration)}{where}{manual}' + (
             f" ({said})" if said else ""
         )
 

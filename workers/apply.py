@@ -1,8 +1,8 @@
 """Step 4, once per stage: write what the plan says, then wait until it is healthy, without holding a worker.
 
-The first execution of a stage takes the ApplySet parent by compare-and-set, which makes this run the writer in the
-cluster too, then writes. When something is not healthy yet the step waits in the due set; the executions that follow
-only look, until all is well or the wave's time is over.
+Sync windows are asked before a stage begins (windows.py). Its first execution takes the ApplySet parent by
+compare-and-set, which makes this run the writer in the cluster too, then writes. When something is not healthy yet the
+step waits in the due set; the executions that follow only look, until all is well or the wave's time is over.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from fleetbeat.engine.weigh import Weigher
 from fleetbeat.engine.write import Done, ensure_namespace, group_tiers, write_stage
 from fleetbeat.errors import Rejected, StoreUnavailable, Transient
 from fleetbeat.model import ApiSet, Health, Manifest, ObjectId
-from workers import dependencies, memory, removal, tally
+from workers import dependencies, memory, removal, tally, windows
 from workers.departing import is_removal
 from workers.hooks import after_failure, clean_up
 from workers.target import Target, target
@@ -64,8 +64,10 @@ def apply(work: Work) -> Outcome:
         # The plan was made for the cluster and the rules of then: another cluster must never be written by it.
         return Next("report", {"superseded": "a changed catalog"})
     begins = record.get("written") != str(number) and record.get("stage") != str(number)
-    if begins and not is_removal(record) and (waits := dependencies.hold_up(work, where.application, number)):
-        return waits
+    if begins and not is_removal(record):  # a deletion always goes on
+        waits = dependencies.hold_up(work, where.application, number)
+        if waits := waits or windows.shut(work, where.application, plan, number):
+            return waits
     begun = float(record["stage_began"]) if record.get("stage") == str(number) else time.time()
     this = _Stage(work, where, plan, stage, manifests, number, begun, pen)
     if stage.part == "cleanup":

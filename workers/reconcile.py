@@ -21,7 +21,7 @@ from fleetbeat.engine.plan import Known
 from fleetbeat.engine.settle import judge, read
 from fleetbeat.errors import FleetbeatError, StoreUnavailable
 from fleetbeat.model import Health, ObjectId, Revision
-from workers import chain, departing, dependencies, disputes, memory
+from workers import chain, departing, dependencies, disputes, memory, windows
 from workers.parts import Parts, parts
 from workers.target import Target, connected
 
@@ -98,6 +98,7 @@ def _begin(celery: Celery, shared: Parts, app: str, look: Look, why: str, spec: 
             "by": request.get("by", ""),
             "reason": request.get("reason", ""),
             "confirm_prune": request.get("confirm_prune", ""),
+            "override_windows": request.get("override_windows", ""),
             "request": request.get("id", ""),
             "spec": spec,
             "digest": revision.digest,
@@ -113,13 +114,16 @@ def _begin(celery: Celery, shared: Parts, app: str, look: Look, why: str, spec: 
 
 def _go_on(celery: Celery, shared: Parts, app: str, look: Look) -> str:
     """A run is under way: end its wait for what is newer, ring its step again if it got lost, or leave it alone."""
-    newer = _newer(shared, app, look) if look.run.get("state") == "waiting" else ""
+    waiting = look.run.get("state") == "waiting"
+    newer = _newer(shared, app, look) if waiting else ""
     if newer:
         shared.runs.note(app, look.run["run"], {"next": newer})
     newer_first = bool(newer) and not look.run.get("hooking")
     # Whoever asks about a deletion that waits has said what it waits for (`fleetbeat delete`).
     said = departing.is_removal(look.run) and bool(look.request)
-    found = shared.runs.resume(app, now=newer_first or said or _others_are_ready(shared, app, look))
+    asks_again = waiting and bool(look.run.get("window")) and _other_windows(shared, app, look)
+    ready = said or asks_again or _others_are_ready(shared, app, look)
+    found = shared.runs.resume(app, now=newer_first or ready)
     if isinstance(found, str):
         return f"run {look.run.get('run')} is {found}"
     run, step, fence = found
@@ -137,7 +141,12 @@ def _others_are_ready(shared: Parts, app: str, look: Look) -> bool:
 
 
 def _newer(shared: Parts, app: str, look: Look) -> str:
-    """What a run that waits is superseded by: another digest, or another catalog entry; "" = it is still wanted."""
+    """What a run that waits is superseded by: another digest, another catalog entry; "" = it is still wanted.
+
+    One that waits for a sync window is also by a sync that was asked for: what holds up the one may let that through.
+    """
+    if look.run.get("window") and look.request.get("id"):
+        return f"a sync that {look.request.get('by') or 'somebody'} asked for"
     try:
         if departing.is_removal(look.run):
             return departing.interruption(shared, app)
@@ -149,6 +158,17 @@ def _newer(shared: Parts, app: str, look: Look) -> str:
         log.info("%s: while waiting: %s", app, error)
         return ""
     return digest if digest != look.run.get("digest") else ""
+
+
+def _other_windows(shared: Parts, app: str, look: Look) -> bool:
+    """Have the windows that a run waits for been edited? On the way what it needs then is kept from expiring."""
+    for blob in ("plan", "rendered"):
+        shared.blobs.keep(look.run.get(blob, ""))
+    try:
+        entry = shared.catalogs.application(app)
+    except FleetbeatError:
+        return False
+    return entry is not None and windows.mark(entry[0]) != look.run["window"]
 
 
 def _moved(shared: Parts, where: Target, look: Look) -> set[ObjectId]:

@@ -95,6 +95,7 @@ def show(entry: dict[str, Any]) -> None:
         "Took": f"{took:.1f} s: " + ", ".join(f"{k} {v:.2f}" for k, v in entry.get("durations", {}).items()),
         "Ended": out.moment(entry.get("finished")),
         "Changes": changes(entry),
+        "Overrode": (windows := entry.get("overrode", "")) and f"sync windows: {windows}",
     }
     for name, value in lines.items():
         if value:

@@ -21,6 +21,7 @@ Examples:
   fleetbeat sync shop
   fleetbeat sync shop --wait --reason "release 2.4"
   fleetbeat sync shop --confirm-prune
+  fleetbeat sync shop --override-windows --reason "mends the outage of tonight"
 
 {EPILOG}"""
 )
@@ -29,6 +30,7 @@ Examples:
 @click.option("--timeout", type=out.Duration(), default="5m", show_default=True, help="With --wait: how long.")
 @click.option("--reason", default="", help="Why, for history.")
 @click.option("--confirm-prune", is_flag=True, help="Agree to deleting what waits for it (Prune=confirm).")
+@click.option("--override-windows", is_flag=True, help="Go past sync windows that are shut. Needs --reason.")
 @click.option("--key", "idempotency_key", help="Idempotency key: the same key asks only once, e.g. a build number.")
 @click.pass_context
 def sync(
@@ -38,6 +40,7 @@ def sync(
     timeout: float,
     reason: str,
     confirm_prune: bool,
+    override_windows: bool,
     idempotency_key: str | None,
 ) -> None:
     """Sync an application now.
@@ -45,10 +48,23 @@ def sync(
     A worker takes it up at once, whether or not anything seems to differ. With --wait the exit code is 0 when
     everything is there and healthy, 1 when the sync failed, 5 when it goes on after --timeout.
     """
+    if override_windows and not reason.strip():
+        raise click.UsageError("--override-windows needs --reason: history keeps why the windows were overridden")
     session: Session = ctx.obj
     asked = session.fleetbeat.request_sync(
-        app, by=whoami(), reason=reason, idempotency_key=idempotency_key, confirm_prune=confirm_prune
+        app,
+        by=whoami(),
+        reason=reason,
+        idempotency_key=idempotency_key,
+        confirm_prune=confirm_prune,
+        override_windows=override_windows,
     )
+    if not override_windows and (held := _held_up(session, app)):
+        click.echo(
+            f"note: sync windows are {held}. What differs waits for them; "
+            "fleetbeat sync APP --override-windows --reason … goes past them",
+            err=True,
+        )
     if not wait:
         after = f", after run {asked.run}" if asked.run else ""
         click.echo(f"{app}: sync asked for{after} (request {asked.id}). See: fleetbeat status {app}")
@@ -66,6 +82,19 @@ def sync(
     if outcome.message:
         click.echo(outcome.message, err=outcome.phase != "Succeeded")
     ctx.exit(Exit.OK if outcome.ok else Exit.FAILED)
+
+
+def _held_up(session: Session, app: str) -> str:
+    """``shut until … by …`` when sync windows may hold this sync up, else ""."""
+    from datetime import UTC, datetime
+
+    from fleetbeat.decisions.windows import ask
+
+    windows = session.application(app)[0].windows
+    if not windows:
+        return ""
+    verdict = ask(windows, "manual", datetime.fromtimestamp(session.runs.now() / 1000, UTC))
+    return "" if verdict.open else str(verdict)
 
 
 def _tell(progress: Progress, told: str) -> str:

@@ -19,7 +19,9 @@ if #ARGV >= 9 then
   redis.call('HSET', KEYS[1], unpack(ARGV, 9))
 end
 redis.call('DEL', KEYS[2])
-redis.call('ZADD', KEYS[3], now + ARGV[7], ARGV[1])
+-- A long wait is looked at on the way.
+local look = ARGV[6] == 'waiting' and tonumber(redis.call('HGET', KEYS[1], 'look') or '')
+redis.call('ZADD', KEYS[3], now + math.min(ARGV[7], look or ARGV[7]), ARGV[1])
 if ARGV[8] == '1' then
   redis.call('LPUSH', KEYS[4], ARGV[1])
   redis.call('LTRIM', KEYS[4], 0, 0)

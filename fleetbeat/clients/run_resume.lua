@@ -1,10 +1,10 @@
 -- Beat has rung an application whose run is under way: shall its step be published (again)?
 --   KEYS 1 run:<app> (hash)  2 lock:<app> (string)  3 due (zset)
---   ARGV 1 app  2 lock TTL, ms  3 lease, ms  4 "1": a waiting step goes on now
+--   ARGV 1 app  2 lock TTL, ms  3 lease, ms  4 "1": a waiting step goes on now  5 TTL of the record, ms
 --   reply {"publish", run, step, fence} | {"leave", why}
 -- A step is published when its wake-up has come, when its worker died (working, no lock), or when its message must be
 -- lost (queued for longer than the lease, which doubles each time: a long queue is not filled with copies).
-local record = redis.call('HMGET', KEYS[1], 'run', 'step', 'fence', 'state', 'queued', 'wake', 'rung')
+local record = redis.call('HMGET', KEYS[1], 'run', 'step', 'fence', 'state', 'queued', 'wake', 'rung', 'look')
 if not record[1] then
   return {'leave', 'no run'}
 end
@@ -27,7 +27,8 @@ local lease = ARGV[3] * 2 ^ math.min(rung, 6)
 -- Queued in the future: the clock went back, and what was noted by the old one says nothing any more.
 local back = now < tonumber(record[5] or '0')
 if record[4] == 'waiting' and not back and ARGV[4] ~= '1' and now < tonumber(record[6]) then
-  due(record[6])
+  due(math.min(record[6], now + (tonumber(record[8] or '') or math.huge)))
+  redis.call('PEXPIRE', KEYS[1], ARGV[5]) -- a window may be shut for longer than a record is kept
   return {'leave', 'waiting'}
 elseif record[4] == 'queued' and not back and now < tonumber(record[5]) + lease * 0.9 then
   due(tonumber(record[5]) + lease)

@@ -12,6 +12,9 @@ tries      executions of this step that began and never ended: a step that kills
 rung       how often a lost message was rung again
 last       token of the execution that advanced last
 next       a newer digest seen meanwhile: the run ends between two stages
+window     the run waits for a sync window: a mark of the windows it asked (workers/windows.py)
+look       ms after which a waiting run is looked at on the way, for what is newer
+opened     ms since epoch when sync windows first let the run write; ``overrode``: what it was let past on request
 …          what the steps found out (``lifecycle.RunFields``)
 =========  ==============================================================================================
 
@@ -153,16 +156,28 @@ class Runs:
     def resume(self, app: str, *, now: bool = False) -> tuple[str, str, int] | str:
         """(run, step, fence) to publish, or why there is nothing to publish. ``now`` ends a wait early."""
         reply = self._store.script(
-            "run_resume", [keys.run(app), keys.lock(app), keys.DUE], [app, self._ttl, self._lease, int(now)]
+            "run_resume",
+            [keys.run(app), keys.lock(app), keys.DUE],
+            [app, self._ttl, self._lease, int(now), _RECORD_TTL],
         )
         if reply[0] == b"publish":
             return reply[1].decode(), reply[2].decode(), int(reply[3])
         return str(reply[1].decode())
 
-    def request(self, app: str, request: str, *, by: str, reason: str, confirm_prune: bool = False) -> str | None:
+    def request(
+        self,
+        app: str,
+        request: str,
+        *,
+        by: str,
+        reason: str,
+        confirm_prune: bool = False,
+        override_windows: bool = False,
+    ) -> str | None:
         """Ask for a sync and claim the application: the caller publishes ``fleetbeat.reconcile``.
 
         ``confirm_prune``: whoever asks agrees to deleting what waits for a confirmation (field ``confirm_prune``: "1").
+        ``override_windows``: it goes past sync windows that are shut (``override_windows``: "1").
         Returns the id of a run under way or "", None when the catalog has no such application.
         """
         reply = self._store.script(
@@ -176,6 +191,7 @@ class Runs:
                 self._lease,
                 _REQUEST_TTL,
                 *_pairs({"confirm_prune": 1} if confirm_prune else {}),
+                *_pairs({"override_windows": 1} if override_windows else {}),
             ],
         )
         return None if reply[0] == b"unknown" else str(reply[1].decode())

@@ -184,6 +184,7 @@ def history_entry(
         "by": run.get("by", ""),
         "reason": run.get("reason", ""),
         "request": run.get("request", ""),
+        "overrode": run.get("overrode", ""),
         "phase": end.phase,
         "message": end.message,
         "error": end.reason,

@@ -13,7 +13,7 @@ from fleetbeat.cli.key import new_key
 from fleetbeat.client import Fleetbeat, Outcome, Progress
 from fleetbeat.clients.runs import Runs, Turn
 from fleetbeat.clients.store import Store
-from fleetbeat.errors import CatalogError, StillRunning, StoreUnavailable
+from fleetbeat.errors import CatalogError, ConfigurationError, StillRunning, StoreUnavailable
 from fleetbeat.model import ObjectId, ObjectResult
 from fleetbeat.settings import Settings, load
 
@@ -134,6 +134,24 @@ def test_a_request_during_a_run_waits_for_its_own(client: Fleetbeat, worker: Wor
     second = worker.begin()
     worker.end(second)
     assert end_of(events).run == second.run
+
+
+def test_a_run_that_waits_for_a_window_is_rung_for_a_request(client: Fleetbeat, worker: Worker, store: Store) -> None:
+    """Nobody may look at it for hours; what the request is worth is for the worker to say."""
+    turn = worker.begin()
+    queue = keys.PREFIX + wire.WORK_QUEUE
+    client.request_sync("shop", by="person")
+    assert store.redis.llen(queue) == 0
+    Runs(store, load({})).wait(turn, "apply:0", 60, {"window": "mark"})
+    client.request_sync("shop", by="person", reason="now", override_windows=True)
+    assert store.redis.llen(queue) == 1
+    assert store.redis.hget(keys.request("shop"), "override_windows") == b"1"
+
+
+def test_an_override_needs_a_reason(client: Fleetbeat, store: Store) -> None:
+    with pytest.raises(ConfigurationError, match="needs a reason"):
+        client.request_sync("shop", by="person", reason=" ", override_windows=True)
+    assert not store.redis.exists(keys.request("shop"))
 
 
 def test_a_replaced_request_is_followed_as_the_later_one(client: Fleetbeat, worker: Worker) -> None:

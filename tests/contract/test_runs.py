@@ -243,6 +243,22 @@ def test_wait_wakes_beat_for_its_time(runs: Runs, store: Store) -> None:
     assert store.redis.llen(keys.BELL) == 1
 
 
+def test_a_long_wait_is_looked_at_on_the_way(runs: Runs, store: Store) -> None:
+    """Until its time has come each look leaves it alone, sets the next one and keeps the record another week."""
+    started(runs)
+    turn = begun(runs)
+    assert runs.wait(turn, "apply:0", 900_000, {"window": "mark", "look": 60_000})
+    assert 59 < due_in(store) <= 60
+    store.redis.pexpire(keys.run("shop"), 1000)
+    store.redis.zadd(keys.DUE, {"shop": 0})
+    assert runs.resume("shop") == "waiting"
+    assert 59 < due_in(store) <= 60
+    assert store.redis.pttl(keys.run("shop")) > 6 * 86_400_000
+    store.redis.hset(keys.run("shop"), "wake", now_ms(store) + 2000)
+    assert runs.resume("shop") == "waiting"
+    assert due_in(store) <= 2, "never later than its time"
+
+
 # ── resume ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -175,13 +175,14 @@ class Fleet:
         source: Mapping[str, Any] | None = None,
         spec: Mapping[str, Any] | None = None,
         annotations: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
         **sync: Any,
     ) -> None:
         """Put it into the catalog; beat sees it within the second. ``spec``: more fields of it."""
         document = {
             "apiVersion": "fleetbeat.dev/v1alpha1",
             "kind": "Application",
-            "metadata": {"name": app, **({"annotations": dict(annotations)} if annotations else {})},
+            "metadata": {"name": app, "annotations": dict(annotations or {}), "labels": dict(labels or {})},
             "spec": {
                 "source": {"oci": self.repository(app), "tag": "stable", "plainHTTP": True, **(source or {})},
                 "destination": {"cluster": cluster or next(iter(self.clusters))},

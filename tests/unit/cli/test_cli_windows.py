@@ -93,7 +93,7 @@ def test_a_table_for_people(tmp_path: Path) -> None:
     lines = shown.stdout.splitlines()
     assert lines[0].split() == ["SYNC", "NOW", "UNTIL", "BY"]
     assert lines[1].split()[:3] == ["automated", "shut", "2026-06-02T16:00:00Z"]
-    assert 'deny "0 9 * * 1-5" for 8h in Europe/London (Project web: office hours)' in lines[1]
+    assert 'deny "0 9 * * 1-5" for 8h in Europe/London, manualSync (Project web: office hours)' in lines[1]
     assert lines[2].startswith("manual")
     assert len(lines) == 3
 

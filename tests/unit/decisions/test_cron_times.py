@@ -83,10 +83,10 @@ def test_29_february_over_a_century_that_is_no_leap_year() -> None:
 
 def test_a_rare_day_is_found_without_looking_at_every_minute() -> None:
     schedule, place = parse("0 0 29 2 *"), zone(AMSTERDAM)
-    began = time.perf_counter()
+    began = time.process_time()
     for day in range(500):
         following(schedule, place, utc("2026-01-01T00:00") + timedelta(days=day))
-    assert time.perf_counter() - began < 2.0
+    assert time.process_time() - began < 2.0
 
 
 # ── compared with counting minutes ───────────────────────────────────────────────────────────────────────────────

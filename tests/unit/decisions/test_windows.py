@@ -333,6 +333,6 @@ def test_ten_thousand_windows_are_decided_on_at_once() -> None:
         for number in range(10_000)
     ]
     ask(windows, "automated", IN)  # schedules are read once
-    began = time.perf_counter()
+    began = time.process_time()
     ask(windows, "automated", IN + timedelta(hours=1))
-    assert time.perf_counter() - began < 2.0
+    assert time.process_time() - began < 3.0

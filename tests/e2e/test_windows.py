@@ -1,0 +1,301 @@
+"""Sync windows in the loop: what is waiting is planned and shown, and written when the window opens, at once.
+
+A window that ends or opens soon is one that began with this minute: schedules have no seconds, durations have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from fleet import Fleet, config_map, in_wave, outcomes
+from waiting import wait_for
+
+from fleetbeat.cli.main import cli
+from fleetbeat.cli.session import Session
+from fleetbeat.decisions.windows import stamp
+
+CLAIM = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolumeClaim",
+    "metadata": {"name": "data"},
+    "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "", "resources": {"requests": {"storage": "1Gi"}}},
+}
+
+
+def now(fleet: Fleet) -> datetime:
+    """By the clock that decides: Redis'."""
+    return datetime.fromtimestamp(fleet.runs.now() / 1000, UTC)
+
+
+def until(fleet: Fleet, seconds: float, kind: str = "deny", **more: Any) -> tuple[dict[str, Any], datetime]:
+    """A window that is open now and ends so many seconds ahead, and its end."""
+    at = now(fleet)
+    began, end = at.replace(second=0, microsecond=0), at + timedelta(seconds=seconds)
+    duration = f"{(end - began).total_seconds():.3f}s"
+    return {"kind": kind, "schedule": f"{began:%M %H} * * *", "duration": duration, **more}, end
+
+
+def always(kind: str = "deny", **more: Any) -> dict[str, Any]:
+    return {"kind": kind, "schedule": "* * * * *", "duration": "1h", **more}
+
+
+def maps(namespace: str) -> str:
+    return f"/api/v1/namespaces/{namespace}/configmaps"
+
+
+def waits(fleet: Fleet, app: str, text: str = "waits for a sync window") -> dict[str, str]:
+    """The record of its run, once it waits for a window."""
+
+    def waiting() -> dict[str, str] | None:
+        run = fleet.runs.look(app).run
+        return run if run.get("state") == "waiting" and text in run.get("message", "") else None
+
+    try:
+        return wait_for(waiting, timeout=30, what=f"{app} to wait for a window")
+    except AssertionError as error:
+        raise AssertionError(f"{error}\n{fleet.runs.look(app)}\n{fleet.logs()[-5000:]}") from None
+
+
+def put(fleet: Fleet, app: str, manifests: list[dict[str, Any]], namespace: str, *windows: dict[str, Any]) -> None:
+    fleet.push(app, manifests)
+    fleet.application(app, namespace=namespace, windows=list(windows))
+
+
+def opens_in(fleet: Fleet, app: str, namespace: str, seconds: float, **more: Any) -> datetime:
+    """Edit the window of a run that waits, so that it ends then; returns the moment, once the run waits for that."""
+    shut, opening = until(fleet, seconds, **more)
+    fleet.application(app, namespace=namespace, windows=[shut])
+    waits(fleet, app, f"shut until {stamp(opening)}")
+    return opening
+
+
+def first_write(fleet: Fleet, app: str, since: int = 0) -> datetime:
+    found = fleet.writes(app, since=since, parents=True)
+    return min(datetime.fromisoformat(event["requestReceivedTimestamp"]) for event in found)
+
+
+@pytest.fixture
+def command(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    for name, value in fleet.env.items():
+        monkeypatch.setenv(name, value)
+    return lambda *words: CliRunner().invoke(cli, list(words), obj=Session())
+
+
+# ── waiting and opening ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_shut_window_shows_what_waits_and_opens_on_time(
+    fleet: Fleet, namespace: str, command: Callable[..., Result]
+) -> None:
+    """Field case e7: the application is looked at once an hour; its window's opening does not wait for that."""
+    app = fleet.name("waiting")
+    put(fleet, app, [config_map("web")], namespace, always(description="release freeze"))
+    waits(fleet, app)
+    opening = opens_in(fleet, app, namespace, 6, description="release freeze")
+    shown = command("status", app).output
+    assert "wave 0 waits for a sync window: shut until" in shown
+    assert "release freeze" in shown
+    assert fleet.writes(app, parents=True) == []
+    assert fleet.state(app)["sync"] == "OutOfSync"
+
+    entry = fleet.wait_run(app, phase="Succeeded", timeout=40)
+    assert outcomes(entry) == {f"ConfigMap {namespace}/web": "created"}
+    assert timedelta(0) <= first_write(fleet, app) - opening < timedelta(seconds=5)
+    assert fleet.state(app)["failures"] == "0"
+    assert len(fleet.history(app)) == 1
+
+
+def test_nothing_to_write_needs_no_open_window(fleet: Fleet, namespace: str) -> None:
+    app = fleet.name("same")
+    put(fleet, app, [config_map("web")], namespace)
+    fleet.wait_run(app, phase="Succeeded")
+    fleet.application(app, namespace=namespace, windows=[always()])
+    wait_for(lambda: fleet.catalogs.application(app)[0].windows, what="the window in force")  # type: ignore[index]
+    assert fleet.sync(app)["counts"] == {"unchanged": 1}
+    # an edit of windows is no change of what is wanted
+    assert [entry["trigger"] for entry in fleet.history(app)] == ["Request", "First"]
+
+
+def test_a_newer_digest_takes_over_while_the_window_is_shut(fleet: Fleet, namespace: str) -> None:
+    app = fleet.name("newer")
+    put(fleet, app, [config_map("web", data={"v": "1"})], namespace, always())
+    waits(fleet, app)
+    newer = fleet.push(app, [config_map("web", data={"v": "2"})])
+    fleet.ring(app)
+    wait_for(lambda: fleet.runs.look(app).run.get("digest") == newer.digest, what="the newer digest's run")
+    waits(fleet, app)
+    fleet.application(app, namespace=namespace)
+    fleet.wait_run(app, digest=newer.digest, phase="Succeeded")
+    assert fleet.get(f"{maps(namespace)}/web")["data"] == {"v": "2"}  # type: ignore[index]
+    assert [entry["phase"] for entry in fleet.history(app)] == ["Succeeded", "Superseded"]
+
+
+def test_an_edit_of_the_window_counts_at_once(fleet: Fleet, namespace: str) -> None:
+    app, project = fleet.name("edited"), fleet.name("project")
+    fleet.project(project, syncWindows=[always(applications=[app])])
+    fleet.push(app, [config_map("web")])
+    fleet.application(app, namespace=namespace, spec={"project": project})
+    run = waits(fleet, app)["run"]
+    fleet.project(project, syncWindows=[always(applications=["another"])])
+    entry = fleet.wait_run(app, phase="Succeeded")
+    assert entry["run"] == run
+
+
+def test_forty_applications_begin_within_five_seconds(fleet: Fleet) -> None:
+    project, apps = fleet.name("project"), [fleet.name("crowd") for _ in range(40)]
+    fleet.push(project, [config_map("web")])
+    source = {"oci": fleet.repository(project)}
+    shut, _ = until(fleet, 600, selector={"matchLabels": {"crowd": project}})
+    fleet.project(project, syncWindows=[shut])
+    for app in apps:
+        spec = {"project": project}
+        fleet.application(
+            app, namespace=app, source=source, spec=spec, labels={"crowd": project}, options=["CreateNamespace=true"]
+        )
+    for app in apps:
+        waits(fleet, app)
+    # the same window, ending soon: the waiting runs ask again and wait for its end
+    shut, opening = until(fleet, 10, selector={"matchLabels": {"crowd": project}})
+    since = fleet.clusters[next(iter(fleet.clusters))].audit_position()
+    fleet.project(project, syncWindows=[shut])
+    for app in apps:
+        fleet.wait_run(app, phase="Succeeded", timeout=60)
+    late = sorted((first_write(fleet, app, since) - opening).total_seconds() for app in apps)
+    assert late[0] >= 0
+    assert late[-1] < 5
+
+
+def test_every_process_killed_while_waiting(make_fleet: Callable[..., Fleet], namespace: str) -> None:
+    """The wait is in Redis; whoever runs at the opening goes on, once."""
+    fleet = make_fleet(workers=1)
+    app = fleet.name("killed")
+    put(fleet, app, [config_map("web")], namespace, always())
+    run = waits(fleet, app)["run"]
+    opening = opens_in(fleet, app, namespace, 30)  # by when a worker has started, on a busy machine too
+    for process in (*fleet.beats, *fleet.workers):
+        process.kill()
+    for process in (*fleet.beats, *fleet.workers):
+        process.start()
+    entry = fleet.wait_run(app, phase="Succeeded", timeout=60)
+    assert entry["run"] == run
+    assert timedelta(0) <= first_write(fleet, app) - opening < timedelta(seconds=5)
+    assert len(fleet.writes(app)) == 1
+
+
+# ── who may ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_sync_asked_for_waits_too_unless_the_window_lets_people_through(fleet: Fleet, namespace: str) -> None:
+    app = fleet.name("manual")
+    put(fleet, app, [config_map("web")], namespace, always())
+    waits(fleet, app)
+    request = fleet.request(app)
+    wait_for(lambda: fleet.runs.look(app).run.get("request") == request, what="the run that was asked for")
+    waits(fleet, app)
+    assert fleet.history(app)[0]["message"] == "by a sync that tester asked for"
+    fleet.application(app, namespace=namespace, windows=[always(manualSync=True)])
+    entry = fleet.wait_run(app, phase="Succeeded")
+    assert (entry["request"], entry["overrode"]) == (request, "")
+
+
+def test_an_override_goes_through_and_history_keeps_why(
+    fleet: Fleet, namespace: str, command: Callable[..., Result]
+) -> None:
+    """An out-of-window change is held up, then let through by an override with its reason."""
+    app = fleet.name("override")
+    put(fleet, app, [config_map("web")], namespace, always(description="release freeze"))
+    waits(fleet, app)
+
+    refused = command("sync", app, "--override-windows")
+    assert (refused.exit_code, "needs --reason" in refused.output) == (2, True)
+    held = command("sync", app)
+    assert "note: sync windows are shut" in held.stderr
+    assert "release freeze" in held.stderr
+    assert fleet.writes(app, parents=True) == []
+
+    done = command("sync", app, "--override-windows", "--reason", "mends the outage", "--wait", "--timeout", "60")
+    assert done.exit_code == 0, done.output
+    entry = fleet.wait_run(app, phase="Succeeded")
+    assert (entry["reason"], entry["trigger"]) == ("mends the outage", "Request")
+    assert "release freeze" in entry["overrode"]
+    assert "sync windows: shut" in command("history", app, "--run", entry["run"]).output
+
+
+def test_self_healing_counts_as_automated_and_can_be_held_up_alone(fleet: Fleet, namespace: str) -> None:
+    app = fleet.name("healing")
+    put(fleet, app, [config_map("web")], namespace, always(scope="self-heal"))
+    fleet.wait_run(app, phase="Succeeded")  # no self-healing: goes through
+    path = f"{maps(namespace)}/web"
+    body = fleet.get(path)
+    assert body is not None
+    cluster = next(iter(fleet.clusters.values()))
+    cluster.request("PUT", path, body | {"data": {"key": "by hand"}})
+    fleet.ring(app)
+    assert waits(fleet, app)["trigger"] == "Drift"
+    assert fleet.get(path)["data"] == {"key": "by hand"}  # type: ignore[index]
+    fleet.push(app, [config_map("web", data={"key": "new"})])
+    fleet.ring(app)
+    assert fleet.wait_run(app, since=2, phase="Succeeded")["trigger"] == "Revision"
+    assert fleet.get(path)["data"] == {"key": "new"}  # type: ignore[index]
+
+
+def test_a_window_for_a_kind_holds_up_only_syncs_that_write_it(fleet: Fleet, namespace: str) -> None:
+    app = fleet.name("kinds")
+    put(fleet, app, [config_map("web")], namespace, always(kinds=["Service"]))
+    fleet.wait_run(app, phase="Succeeded")
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": {"ports": [{"port": 80}]}}
+    fleet.push(app, [config_map("web", data={"key": "new"}), service])
+    fleet.ring(app)
+    waits(fleet, app)
+    assert fleet.get(f"{maps(namespace)}/web")["data"] == {"key": "value"}  # type: ignore[index]
+    fleet.application(app, namespace=namespace)
+    fleet.wait_run(app, since=1, phase="Succeeded")
+
+
+# ── a window that shuts in mid-sync ──────────────────────────────────────────────────────────────────────────────
+
+
+def between_waves(fleet: Fleet, app: str, namespace: str, **window: Any) -> Callable[[], None]:
+    """Wave 0 written and waited for, the window shut meanwhile. Returns what makes wave 0 healthy."""
+    open_now, end = until(fleet, 12, "allow", **window)
+    put(fleet, app, [CLAIM, in_wave(1, config_map("web"))], namespace, open_now)
+    wait_for(lambda: fleet.runs.look(app).run.get("written") == "0", timeout=30, what="wave 0 written")
+    assert now(fleet) < end, "too slow: the window was to shut after wave 0 was written"
+    wait_for(lambda: now(fleet) > end, timeout=30, what="the window's end")
+
+    def bind() -> None:
+        path = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/data/status"
+        cluster = next(iter(fleet.clusters.values()))
+        status, answer = cluster.request(
+            "PATCH", path, {"status": {"phase": "Bound"}}, content_type="application/merge-patch+json"
+        )
+        assert status == 200, answer
+
+    return bind
+
+
+def test_a_sync_stops_between_waves_and_lets_go(fleet: Fleet, namespace: str) -> None:
+    """Field case e4: it says so, holds no lock, goes on at an override, and an application can leave meanwhile."""
+    app = fleet.name("between")
+    between_waves(fleet, app, namespace)()
+    record = waits(fleet, app, "wave 1 waits for a sync window: shut until")
+    assert "What came before it is written." in record["message"]
+    assert fleet.get(f"{maps(namespace)}/web") is None
+    assert not fleet.store.redis.exists(f"fleetbeat:lock:{app}")
+
+    (fleet.catalog / f"app-{app}.yaml").unlink()
+    wait_for(lambda: app not in fleet.catalogs.names(), what="the application gone")
+    fleet.ring(app)
+    wait_for(lambda: not fleet.runs.look(app).run, timeout=20, what="the run ended")
+    assert fleet.get(f"{maps(namespace)}/web") is None
+
+
+def test_a_sync_under_way_may_overrun(fleet: Fleet, namespace: str) -> None:
+    app = fleet.name("overrun")
+    between_waves(fleet, app, namespace, syncOverrun=True)()
+    entry = fleet.wait_run(app, phase="Succeeded")
+    assert set(outcomes(entry).values()) == {"created"}
