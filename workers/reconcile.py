@@ -195,7 +195,7 @@ def _moved(shared: Parts, where: Target, look: Look) -> set[ObjectId]:
         movement = moved(known[key].fingerprint if key in known else None, live.get(key))
         if movement in ("moved", "gone", "new"):
             changed.add(key)
-        elif other_rules or movement == "status" or known[key].health not in ("Healthy", "Suspended"):
+        elif other_rules or movement == "status" or not known[key].settled:
             restless.append(key)
     if restless and not changed:
         _refresh_health(shared, where, look, known, restless)

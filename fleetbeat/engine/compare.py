@@ -166,10 +166,10 @@ class Comparer:
                     gone = "was deleted" if same_manifest else "new"
                     if same_manifest and not self._heal:
                         result = ObjectResult(key, "skipped", "was deleted; self-heal is off", wave)
-                        return Verdict(result=result, known=Known(rendered + LEFT, GONE, "Healthy"))
+                        return Verdict(result=result, known=Known(rendered + LEFT, GONE, "Missing"))
                     if same_manifest and (truce := self._weigher.truce(key, WHOLE, "")):
                         result = ObjectResult(key, "skipped", told(WHOLE, truce), wave)
-                        left = Known(rendered + LEFT, GONE, "Healthy")
+                        left = Known(rendered + LEFT, GONE, "Missing")
                         return Verdict(result=result, known=left, truces={WHOLE: truce})
                     change = Change(key, index, wave, None, gone, healed=((WHOLE, ""),) if same_manifest else ())
                     return Verdict(change=change, wanted=answer.body, absent=True)

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import orjson
 
 from fleetbeat.decisions import fights
-from fleetbeat.decisions.changes import Fingerprint
+from fleetbeat.decisions.changes import GONE, Fingerprint
 from fleetbeat.decisions.fieldsets import Edit
 from fleetbeat.decisions.fights import Dispute, Disputes
 from fleetbeat.decisions.hooks import SyncPhase
@@ -104,6 +104,11 @@ class Known(NamedTuple):
     hash: str  #: digest of the manifest as rendered
     fingerprint: Fingerprint
     health: str  #: HealthStatus when last seen
+
+    @property
+    def settled(self) -> bool:
+        """Is nothing waited for? It is well, or not there and known to be left so."""
+        return self.fingerprint == GONE or self.health in ("Healthy", "Suspended")
 
 
 @dataclass(frozen=True)

@@ -178,10 +178,7 @@ def _stages(
         unsettled = tuple(
             key
             for key in stage.ids
-            if key not in changed
-            and key in comparison.verdicts
-            and key in known
-            and known[key].health not in ("Healthy", "Suspended")
+            if key not in changed and key in comparison.verdicts and key in known and not known[key].settled
         )
         if tiers or unsettled:
             stages[stage.phase].append(StagePlan(stage.wave, stage.part, tiers, unsettled, stage.phase))

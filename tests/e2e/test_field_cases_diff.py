@@ -13,6 +13,8 @@ from people import Hands, differences, quiet, versions
 from waiting import wait_for
 from webhook import Webhook
 
+from fleetbeat import keys
+
 Body = dict[str, Any]
 
 
@@ -111,8 +113,8 @@ def test_quantities_are_compared_as_the_server_stores_them(
         thing(group, cpu="1000m"),
     )
     path = f"/apis/apps/v1/namespaces/{namespace}/statefulsets/web"
-    stored = (fleet.get(path) or {})["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]
-    assert stored == {"cpu": "1", "memory": "1G"}
+    stored = (fleet.get(path) or {})["spec"]["template"]["spec"]["containers"][0]["resources"]
+    assert stored == {"requests": {"cpu": "1", "memory": "1G"}, "limits": {"cpu": "2", "memory": "1536Mi"}}
     no_op(fleet, app, path, f"/api/v1/namespaces/{namespace}/configmaps/sizes")
     entry = again(
         fleet,
@@ -286,6 +288,50 @@ def test_rules_of_an_aggregated_role_are_never_emptied(
     assert live["aggregationRule"] == role["aggregationRule"]
 
 
+def test_the_controller_fills_an_aggregated_role_in_peace(controlled: Fleet) -> None:
+    """Field case a6, with the real controller: at no version are its rules empty again, whatever we write."""
+    (cluster,) = controlled.clusters.values()
+    hands, name = Hands(cluster), controlled.name("sum")
+    about = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole"}
+    rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]
+    part = {**about, "metadata": {"name": f"{name}-part", "labels": {"to": name}}, "rules": rules}
+    whole: Body = {
+        **about,
+        "metadata": {"name": name, "labels": {"team": "web"}},
+        "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"to": name}}]},
+        "rules": [],
+    }
+    controlled.push(name, [whole, part])
+    controlled.application(name)
+    controlled.wait_run(name, phase="Succeeded")
+    path = f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{name}"
+    wait_for(lambda: hands.get(path).get("rules") == rules, timeout=30, what="the controller")
+    controlled.tick(name)
+    start = cluster.audit_position()
+    for _ in range(4):
+        assert controlled.tick(name) == "nothing to do"
+    assert controlled.writes(name, since=start) == []
+    whole["metadata"]["labels"]["team"] = "shop"
+    controlled.push(name, [whole, part])
+    controlled.tick(name)
+    live = hands.get(path)
+    assert (live["metadata"]["labels"]["team"], live["rules"]) == ("shop", rules)
+    hands.merge(path, {"metadata": {"labels": {"team": "mine"}}}, "kubectl-label")
+    controlled.tick(name)
+    live = hands.get(path)
+    assert (live["metadata"]["labels"]["team"], live["rules"]) == ("shop", rules)
+    # Written by us or by the controller: never emptied, so the controller had nothing to fill in a second time.
+    filled = [event for event in cluster.audit(start) if _fills(event, name)]
+    assert filled == []
+
+
+def _fills(event: Body, name: str) -> bool:
+    """A write by the aggregation controller to this role."""
+    about = event.get("objectRef", {})
+    mine = (about.get("resource"), about.get("name")) == ("clusterroles", name)
+    return mine and event["verb"] in ("patch", "update") and "controller" in event["user"]["username"]
+
+
 def test_a_generated_crd(fleet: Fleet, synced: Callable[..., str], namespace: str) -> None:
     """Field case a7."""
     group = group_of(namespace)
@@ -314,6 +360,10 @@ def test_a_misspelt_field_is_named(fleet: Fleet, namespace: str, hands: Hands, k
     entry = fleet.wait_run(app, phase="Failed")
     assert ("replicsa" if kind == "custom" else "randomField") in entry["message"]
     assert outcomes(entry)[f"ConfigMap {namespace}/other"] == "skipped"
+    # No hot loop: the next try has its pause, and nothing is written meanwhile.
+    due = wait_for(lambda: fleet.store.redis.zscore(keys.DUE, app), what="the next look")
+    assert due - fleet.runs.now() > 1000
+    assert fleet.writes(app) == []
 
 
 def test_another_version_of_the_same_object(

@@ -503,7 +503,7 @@ def failing_metric(fleet: Fleet, app: str) -> str:
 
 
 def test_h9_one_missing_object_is_drift_and_not_the_health(fleet: Fleet, namespace: str) -> None:
-    """Field case h9: OutOfSync, and the health of what is there."""
+    """Field case h9: OutOfSync, and the health of what is there; Missing when nothing is, and no wave waits for it."""
     app = fleet.name("three")
     fleet.push(app, [config_map(name, namespace) for name in ("a", "b", "c")])
     fleet.application(app, namespace=namespace, selfHeal=False)
@@ -513,6 +513,19 @@ def test_h9_one_missing_object_is_drift_and_not_the_health(fleet: Fleet, namespa
     fleet.ring(app)
     fleet.wait_run(app, since=runs)
     assert fleet.state(app)["sync"] == "OutOfSync"
+    assert fleet.state(app)["health"] == "Healthy"
+    for name in ("a", "c"):
+        ask(fleet, "DELETE", f"/api/v1/namespaces/{namespace}/configmaps/{name}")
+    fleet.tick(app)
+    assert (fleet.state(app)["phase"], fleet.state(app)["health"]) == ("Succeeded", "Missing")
+    position = the_cluster(fleet).audit_position()
+    assert fleet.tick(app) == "nothing to do"
+    asked = [event for event in the_cluster(fleet).audit(position) if f" app/{app}" in event.get("userAgent", "")]
+    assert {event["verb"] for event in asked} <= {"list"}
+    ask(fleet, "POST", f"/api/v1/namespaces/{namespace}/configmaps", config_map("new", namespace))
+    fleet.push(app, [config_map(name, namespace) for name in ("a", "b", "c", "d")])
+    fleet.tick(app)
+    assert fleet.history(app)[0]["counts"] == {"created": 1, "skipped": 3}
     assert fleet.state(app)["health"] == "Healthy"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -296,6 +297,79 @@ def test_an_immutable_field_with_force(
     assert hands.get(path)["metadata"]["uid"] == live["metadata"]["uid"]
 
 
+def stateful_set(**spec: Any) -> Body:
+    body = deployment()
+    body |= {"kind": "StatefulSet", "spec": {**body["spec"], "serviceName": "web", **spec}}
+    return body
+
+
+def claim(storage_class: str) -> Body:
+    spec = {
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": storage_class,
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+    return quiet({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "web"}, "spec": spec})
+
+
+def selecting(label: str) -> Body:
+    body = deployment()
+    body["spec"] |= {"selector": {"matchLabels": {"app": label}}}
+    body["spec"]["template"]["metadata"]["labels"]["app"] = label
+    return body
+
+
+def service(**more: Any) -> Body:
+    spec = {"selector": {"app": "web"}, "ports": [{"port": 80}], **more}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": spec}
+
+
+IMMUTABLE = [
+    pytest.param("apps/v1", "statefulsets", stateful_set(), stateful_set(serviceName="b"), "spec", id="StatefulSet"),
+    pytest.param("apps/v1", "deployments", selecting("a"), selecting("b"), "spec.selector", id="Deployment selector"),
+    pytest.param("v1", "persistentvolumeclaims", claim("a"), claim("b"), "spec", id="PVC class"),
+    pytest.param("v1", "services", service(), service(clusterIP="None"), "spec.clusterIP", id="Service address"),
+]
+
+
+@pytest.mark.parametrize(("version", "plural", "old", "new", "told"), IMMUTABLE)
+def test_immutable_fields_of_other_kinds(
+    fleet: Fleet,
+    synced: Callable[..., str],
+    hands: Hands,
+    namespace: str,
+    version: str,
+    plural: str,
+    old: Body,
+    new: Body,
+    told: str,
+) -> None:
+    """Field case b5: refused by name of object and field; replaced where that object asks for it, once."""
+    old, new = copy.deepcopy(old), copy.deepcopy(new)
+    app = synced(old, config_map("other", data={"a": "1"}))
+    path = f"/{'apis' if '/' in version else 'api'}/{version}/namespaces/{namespace}/{plural}/web"
+    uid = hands.get(path)["metadata"]["uid"]
+    entry = again(fleet, app, new, config_map("other", data={"a": "2"}), phase="Failed")
+    assert f"{new['kind']} {namespace}/web" in entry["message"]
+    assert told in entry["message"]
+    assert "Force=true" in entry["message"]
+    assert outcomes(entry)[f"ConfigMap {namespace}/other"] == "skipped"
+    assert hands.get(path)["metadata"]["uid"] == uid
+
+    new["metadata"].setdefault("annotations", {})[SYNC_OPTIONS] = "Force=true"
+    revision = fleet.push(app, [new, config_map("other", data={"a": "2"})])
+    (preview, _) = sorted(differences(fleet, app), key=lambda one: one.id.kind == "ConfigMap")
+    assert preview.action == "replace"
+    fleet.ring(app)
+    if plural == "persistentvolumeclaims":  # a finalizer holds it, and nothing here takes that away
+        wait_for(lambda: "deletionTimestamp" in hands.get(path)["metadata"], what="the deletion")
+        hands.merge(path, {"metadata": {"finalizers": None}}, "controller")
+    entry = fleet.wait_run(app, digest=revision.digest, phase="Succeeded")
+    assert outcomes(entry)[f"{new['kind']} {namespace}/web"] == "created"
+    assert hands.get(path)["metadata"]["uid"] != uid
+    no_op(fleet, app, path)
+
+
 def test_nothing_is_deleted_that_could_not_be_created(
     fleet: Fleet, synced: Callable[..., str], hands: Hands, namespace: str
 ) -> None:
@@ -341,6 +415,35 @@ def test_what_holds_other_things_is_never_recreated_by_a_switch_of_the_applicati
     assert [hands.get(p)["metadata"]["uid"] for p in (path, f"/api/v1/namespaces/{namespace}-b")] == uids
 
 
+def test_a_definition_is_never_recreated_by_a_switch_of_the_application(
+    fleet: Fleet, synced: Callable[..., str], hands: Hands, namespace: str
+) -> None:
+    """Field case b7: every object of its kind would go with it."""
+    group = f"{namespace}.example.com"
+    definition: Body = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"things.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"plural": "things", "kind": "Thing"},
+            "versions": [
+                {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
+            ],
+        },
+    }
+    app = synced(definition, options=["Replace=true", "Force=true"])
+    things = f"/apis/{group}/v1/namespaces/{namespace}/things"
+    one = {"apiVersion": f"{group}/v1", "kind": "Thing", "metadata": {"name": "one"}}
+    uid = wait_for(lambda: hands.create(things, one)["metadata"]["uid"], what="the kind")
+    definition["spec"]["scope"] = "Cluster"
+    entry = again(fleet, app, definition, phase="Failed")
+    assert "spec.scope" in entry["message"]
+    assert "immutable" in entry["message"]
+    assert hands.get(f"{things}/one")["metadata"]["uid"] == uid
+
+
 def test_ignored_fields_survive_a_replace(
     fleet: Fleet, synced: Callable[..., str], hands: Hands, namespace: str
 ) -> None:
@@ -375,11 +478,16 @@ def test_ignored_fields_survive_a_replace(
     no_op(fleet, app, path)
 
 
-def test_one_port_number_twice(fleet: Fleet, synced: Callable[..., str], hands: Hands, namespace: str) -> None:
-    """Field case b8."""
+@pytest.mark.parametrize("made_by", ["us", "kubectl apply"])
+def test_one_port_number_twice(
+    fleet: Fleet, synced: Callable[..., str], hands: Hands, namespace: str, made_by: str
+) -> None:
+    """Field case b8, also where two styles of applying have met on the object."""
     ports = [{"name": "u", "port": 31337, "protocol": "UDP"}]
     service: Body = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}}
     service["spec"] = {"type": "NodePort", "selector": {"app": "web"}, "ports": ports}
+    if made_by == "kubectl apply":
+        hands.client_side_apply(f"/api/v1/namespaces/{namespace}/services", service)
     app = synced(service)
     path = f"/api/v1/namespaces/{namespace}/services/web"
     before = hands.get(path)["spec"]["ports"][0]["nodePort"]
