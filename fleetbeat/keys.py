@@ -26,6 +26,8 @@ DEPARTING = PREFIX + "departing"
 CATALOG_STATUS = PREFIX + "catalog:status"
 #: integer, source of every fence. Kept; after a flush it is raised above the cluster's own record (workers/apply.py).
 FENCE = PREFIX + "fence"
+#: hash digest → JSON {by, reason, at}: bundles that people keep out of the fleet. Writer: ringers. Kept until lifted.
+VETOES = PREFIX + "vetoes"
 #: zset beat id → ms of its last loop; `status` and `doctor` show the age. Members older than a day are dropped by beat.
 BEATS = PREFIX + "beats"
 
@@ -52,6 +54,12 @@ def request(app: str) -> str:
     TTL 7 days.
     """
     return f"{PREFIX}request:{app}"
+
+
+def orders(app: str) -> str:
+    """hash: what people have ordered for the application: pin (digest), pin_by, pin_reason, pin_at (ms). Writer:
+    ringers, and a worker that finds the pin in the cluster after Redis lost it. Kept until it is lifted."""
+    return f"{PREFIX}orders:{app}"
 
 
 def waiters(app: str) -> str:

@@ -276,6 +276,7 @@ class _Stage:
                 namespaces=namespaces(everything),
                 hook_kinds=group_kinds(hook.id for hook in self.plan.hooks),
                 digest=self.work.record["digest"],
+                pinned=self.work.record.get("pin", ""),
                 is_over=self._is_over,
                 absent=self.work.record.get("parent") == "absent" and not self.owned,
             )

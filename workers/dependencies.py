@@ -12,7 +12,7 @@ import logging
 from fleetbeat.decisions.dependencies import Standing, unmet
 from fleetbeat.errors import FleetbeatError, StoreUnavailable
 from fleetbeat.model import Application
-from workers import memory
+from workers.choice import wanted
 from workers.parts import Parts
 from workers.task import Wait, Work
 
@@ -47,7 +47,8 @@ def _standing(shared: Parts, name: str) -> Standing | None:
         return None
     look = shared.runs.look(name)
     try:
-        digest = memory.resolve(shared, entry[0].source).digest
+        revision = wanted(shared, entry[0], look).revision
+        digest = revision.digest if revision else ""
     except StoreUnavailable:
         raise
     except FleetbeatError as error:

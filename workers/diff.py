@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fleetbeat.clients import applyset
+from fleetbeat.clients.orders import Orders
 from fleetbeat.clients.runs import Fields
 from fleetbeat.decisions.confirmation import confirmed
 from fleetbeat.decisions.hook_runs import due
@@ -28,6 +29,10 @@ def diff(work: Work) -> Outcome:
     where = target(shared, work.turn.app, run=work.turn.run, digest=record["digest"])
     parent = applyset.read(where.cluster, shared.settings.namespace, work.turn.app)
     state = shared.runs.look(work.turn.app).state
+    if parent and parent.pinned and not state.get("digest") and not record.get("pin"):
+        # Redis has lost its data, and with it that a person has gone back to an earlier bundle.
+        Orders(shared.store).pin(work.turn.app, parent.pinned, by="the cluster", reason="pinned before Redis lost it")
+        return Next("report", {"superseded": "the pin that the cluster remembers"})
     manifests = manifests_from_json(rendered)
     known = memory.load_known(shared, state.get("inventory", "")) or {}
     home = parent.uid if parent else ""
@@ -66,4 +71,5 @@ def diff(work: Work) -> Outcome:
     # A run that had to begin again with the pull starts at the first stage of its new plan with nothing behind it.
     nothing_done: Fields = {"written": "", "stage": "", "pending": "", "looks": 0, "owned": "", "failed_in": ""}
     found: Fields = {"plan": shared.blobs.put(plan.to_json()), "stages": stages, "parent": "" if parent else "absent"}
-    return Next(after("diff", stages), {**nothing_done, **found, **hooks, "home": home})
+    pinned: Fields = {"pin_noted": parent.pinned if parent else ""}
+    return Next(after("diff", stages), {**nothing_done, **found, **hooks, **pinned, "home": home})

@@ -22,6 +22,7 @@ from fleetbeat.engine.settle import judge, read
 from fleetbeat.errors import FleetbeatError, StoreUnavailable
 from fleetbeat.model import Health, ObjectId, Revision
 from workers import chain, departing, dependencies, disputes, memory, windows
+from workers.choice import wanted
 from workers.parts import Parts, parts
 from workers.target import Target, connected
 
@@ -67,7 +68,12 @@ def _reconcile(celery: Celery, shared: Parts, app: str) -> str:
     application, cluster, spec = entry
 
     request = look.request.get("id", "")
-    revision = memory.resolve(shared, application.source, fresh=bool(request))
+    choice = wanted(shared, application, look, fresh=bool(request))
+    if look.state.get("held_back", "") != choice.held_back:
+        shared.runs.remember(app, {"held_back": choice.held_back})
+    revision = choice.revision
+    if revision is None:
+        return choice.held_back
     where = connected(shared.settings, application, cluster, spec, digest=revision.digest)
     why = wants_run(state=look.state, requested=bool(request), spec=spec, digest=revision.digest, drifted=False)
     if why is None and given_up(look.state):
@@ -103,6 +109,7 @@ def _begin(celery: Celery, shared: Parts, app: str, look: Look, why: str, spec: 
             "spec": spec,
             "digest": revision.digest,
             "tag": revision.tag,
+            "pin": look.orders.get("pin", ""),
         },
         request=request.get("id", ""),
     )
@@ -153,11 +160,13 @@ def _newer(shared: Parts, app: str, look: Look) -> str:
         entry = shared.catalogs.application(app)
         if entry is None or entry[2] != look.run.get("spec"):
             return "a changed catalog"
-        digest = memory.resolve(shared, entry[0].source, fresh=bool(look.request)).digest
+        revision = wanted(shared, entry[0], look, fresh=bool(look.request)).revision
     except FleetbeatError as error:
         log.info("%s: while waiting: %s", app, error)
         return ""
-    return digest if digest != look.run.get("digest") else ""
+    if revision is None:
+        return "a veto"
+    return revision.digest if revision.digest != look.run.get("digest") else ""
 
 
 def _other_windows(shared: Parts, app: str, look: Look) -> bool:

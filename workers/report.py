@@ -149,7 +149,9 @@ def _shrink(work: Work, known: dict[ObjectId, Known]) -> None:
     shared, turn = work.parts, work.turn
     own, kinds, spaces = shared.settings.namespace, group_kinds(known), namespaces(known)
     hooks = work.record["digest"] if work.record.get("hooks") else ""
-    if work.record.get("owned") == applyset.listing(kinds, spaces, own) and not hooks:
+    pin = work.record.get("pin", "")
+    other_pin = work.record.get("pin_noted", "") != pin
+    if work.record.get("owned") == applyset.listing(kinds, spaces, own) and not hooks and not other_pin:
         return
     try:
         digest, guard = work.record["digest"], work.lease.check
@@ -158,7 +160,11 @@ def _shrink(work: Work, known: dict[ObjectId, Known]) -> None:
         parent = applyset.read(where.cluster, own, turn.app)
         if parent is not None and parent.run == turn.run:
             with pen.begin(where.cluster.name, applyset.places(own, turn.app), known_before=True):
-                applyset.shrink(where.cluster, parent, group_kinds=kinds, namespaces=spaces, digest=digest, hooks=hooks)
+                applyset.shrink(where.cluster, parent, kinds, spaces, digest, hooks, pin)
+        elif parent is not None and other_pin:
+            # Nothing was to be written, so the parent was not taken; the pin shall outlive Redis all the same.
+            with pen.begin(where.cluster.name, applyset.places(own, turn.app), known_before=True):
+                applyset.note_pin(where.cluster, parent, pin)
     except (LostLock, StoreUnavailable):
         raise
     except FleetbeatError:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import click
 
 from fleetbeat.cli.completion import complete_application
 from fleetbeat.cli.exits import Exit, code_of, tell
 from fleetbeat.cli.session import Session
+from fleetbeat.engine.preview import Preview
 from fleetbeat.errors import FleetbeatError
 from fleetbeat.model import Application
 
@@ -42,6 +44,14 @@ def diff(ctx: click.Context, app: str, revision: str | None) -> None:
             raise
         tell(error)
         ctx.exit(Exit.CONFIGURATION)  # 1 would say that the two were compared and differ
+    show(changes, refusal)
+    if not changes:
+        click.echo(f"{app}: nothing would change")
+    ctx.exit(Exit.FAILED if changes else Exit.OK)
+
+
+def show(changes: Sequence[Preview], refusal: str) -> None:
+    """Each object that differs with its unified diff, then why nothing would be pruned, where that is held back."""
     for change in changes:
         click.secho(f"{change.action} {change.id}", bold=True, nl=False)
         reason = "" if change.reason == "new" else change.reason.removeprefix(f"{change.id}: ")
@@ -50,9 +60,6 @@ def diff(ctx: click.Context, app: str, revision: str | None) -> None:
             click.secho(line, fg=_COLOURS.get(line[:1]))
     if refusal:
         click.echo(refusal)
-    if not changes:
-        click.echo(f"{app}: nothing would change")
-    ctx.exit(Exit.FAILED if changes else Exit.OK)
 
 
 def at(application: Application, revision: str) -> Application:

@@ -29,6 +29,11 @@ SECTIONS = {
         "explain": Entry(_HERE + "explain:explain", "Where an object comes from: application, run, commit, who asked."),
         "audit": Entry(_HERE + "audit:audit", "Every write to a cluster, by whom and why, oldest first."),
     },
+    "When it went wrong": {
+        "rollback": Entry(_HERE + "rollback:rollback", "Go back to an earlier bundle, and stay there."),
+        "unpin": Entry(_HERE + "rollback:unpin", "Lift the pin of a rollback, and sync what the source means now."),
+        "veto": Entry(_HERE + "veto:veto", "Keep a bundle out of the whole fleet."),
+    },
     "On one machine": {
         "demo": Entry(_HERE + "demo:demo", "See a sync, a heal and a refused mistake on real parts."),
         "up": Entry(_HERE + "up:up", "Run Redis, beat, watch, workers and Flower for a catalog folder."),

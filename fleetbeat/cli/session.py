@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fleetbeat.clients.catalogs import Catalogs
     from fleetbeat.clients.departures import Departures
     from fleetbeat.clients.ledger import Ledger
+    from fleetbeat.clients.orders import Orders
     from fleetbeat.clients.pulse import Pulse, ServerFacts
     from fleetbeat.clients.runs import Runs
     from fleetbeat.clients.store import Store
@@ -63,6 +64,12 @@ class Session:
         from fleetbeat.clients.departures import Departures
 
         return Departures(self.store)
+
+    @cached_property
+    def orders(self) -> Orders:
+        from fleetbeat.clients.orders import Orders
+
+        return Orders(self.store)
 
     @cached_property
     def fleetbeat(self) -> Fleetbeat:

@@ -70,6 +70,8 @@ def pulse_warnings(beats: dict[str, float]) -> list[str]:
 
 def _row(v: View) -> list[str]:
     first_line = v.message.splitlines()[0] if v.message else ""
+    if v.held_back:
+        first_line = f"{v.held_back}; {first_line}" if first_line else v.held_back
     return [
         v.app,
         out.word(v.sync),
@@ -94,6 +96,7 @@ def _show_one(v: View) -> None:
         "Health": out.word(v.health),
         "Revision": str(v.revision) if v.revision.digest else "none in force yet",
         "Commit": _commit(v),
+        "Held back": v.held_back,
         "Tried last": v.attempted and f"{v.attempted} (not in force)",
         "Objects": "" if v.objects is None else str(v.objects),
         "Phase": out.word(v.phase) + (f", {out.age(v.age)} ago" if v.age is not None and not v.step else ""),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fleetbeat.clients.runs import Look
+from fleetbeat.decisions.choice import Order
 from fleetbeat.model import Revision
 
 
@@ -27,6 +28,7 @@ class View:
     error: str  #: word of the last error, "" when the last run went well
     objects: int | None
     failures: int
+    held_back: str = ""  #: why it is not at what its source means: a pin or a veto
     conditions: list[dict[str, Any]] = field(default_factory=list)  #: Conflict: a field that is left to a rival for now
 
     def to_json(self) -> dict[str, Any]:
@@ -46,6 +48,7 @@ class View:
             "attempted": self.attempted,
             "objects": self.objects,
             "failures": self.failures,
+            "heldBack": self.held_back,
             "conditions": self.conditions,
             "ageSeconds": None if self.age is None else round(self.age, 1),
             "nextLookSeconds": None if self.next_look is None else round(self.next_look, 1),
@@ -80,6 +83,7 @@ def view(app: str, look: Look, *, now_ms: float, due_ms: float | None, held: str
         error=state.get("reason", ""),
         objects=int(state["objects"]) if state.get("objects") else None,
         failures=int(state.get("failures", 0) or 0),
+        held_back=_held_back(look),
         conditions=json.loads(state.get("conflicts") or "[]"),
     )
 
@@ -98,6 +102,14 @@ def _farewell(look: Look, held: str) -> str:
     # Of the last deletion, if one has been tried: a sync's success says nothing about it.
     told = look.state.get("message", "") if look.state.get("removing") else ""
     return told or "has left the catalog; its objects are deleted soon unless it comes back"
+
+
+def _held_back(look: Look) -> str:
+    """As the last look found it; a pin also before that."""
+    pin = Order.of_pin(look.orders)
+    if look.state.get("held_back") or not pin:
+        return look.state.get("held_back", "")
+    return f"pinned to {Revision(pin.digest).short} {pin}, not taken up yet"
 
 
 def _message(look: Look) -> str:

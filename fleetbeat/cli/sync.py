@@ -69,19 +69,24 @@ def sync(
         after = f", after run {asked.run}" if asked.run else ""
         click.echo(f"{app}: sync asked for{after} (request {asked.id}). See: fleetbeat status {app}")
         return
+    ctx.exit(follow(session, app, asked.id, timeout))
+
+
+def follow(session: Session, app: str, request: str, timeout: float) -> Exit:
+    """Print what happens to a sync that was asked for, and how it ended. Raises StillRunning after ``timeout`` s."""
     outcome = None
     told = ""
-    for event in session.fleetbeat.follow(app, asked.id, timeout=timeout):
+    for event in session.fleetbeat.follow(app, request, timeout=timeout):
         if isinstance(event, Outcome):
             outcome = event
         else:
             told = _tell(event, told)
     if outcome is None:  # follow ends with one or raises
-        ctx.exit(Exit.FAILED)
+        return Exit.FAILED
     click.echo(f"{app}: {out.word(outcome.phase)}, {out.word(outcome.health)} at {outcome.revision}")
     if outcome.message:
         click.echo(outcome.message, err=outcome.phase != "Succeeded")
-    ctx.exit(Exit.OK if outcome.ok else Exit.FAILED)
+    return Exit.OK if outcome.ok else Exit.FAILED
 
 
 def _held_up(session: Session, app: str) -> str:

@@ -21,6 +21,7 @@ from fleetbeat.ports import ClusterPort, Seen
 FENCE = "fleetbeat.dev/fence"  #: annotation: integer, grows with every taking of the application's lock
 RUN = "fleetbeat.dev/run"  #: annotation: id of the run that wrote last
 APPLICATION = "fleetbeat.dev/application"  #: annotation: the application's name, unshortened
+PINNED = "fleetbeat.dev/pinned"  #: annotation: the digest a person has pinned the application to, while that holds
 DIGEST = "fleetbeat.dev/digest"  #: annotation: "sha256:…" of the bundle that run was for
 HOOK_KINDS = "fleetbeat.dev/hook-group-kinds"  #: annotation: CSV of Kind.group of objects that hooks may have left
 HOOKS = "fleetbeat.dev/hooks"  #: annotation: "sha256:…" of the bundle whose hooks have last gone through
@@ -65,6 +66,7 @@ class Parent:
     body: Body = field(repr=False, compare=False)
     hook_kinds: frozenset[str] = frozenset()  #: where objects with the label ``inventory.HOOK_OF`` may be
     hooks: str = ""  #: digest of the bundle whose hooks have last gone through
+    pinned: str = ""  #: digest a person has pinned the application to
 
     @property
     def listing(self) -> str:
@@ -106,6 +108,7 @@ def take(
     namespaces: frozenset[str],
     digest: str,
     hook_kinds: frozenset[str] = frozenset(),
+    pinned: str = "",
     is_over: Callable[[int], bool] = lambda _: True,
     absent: bool = False,
 ) -> Parent:
@@ -139,6 +142,7 @@ def take(
             namespaces=namespaces | (current.namespaces if current else frozenset()),
             digest=digest,
             hook_kinds=hook_kinds | (current.hook_kinds if current else frozenset()),
+            pinned=pinned,
         )
         try:
             if current is None:
@@ -158,6 +162,7 @@ def shrink(
     namespaces: frozenset[str],
     digest: str,
     hooks: str = "",
+    pinned: str = "",
 ) -> Parent:
     """Record what the application really has, after its last prune. No request when nothing differs.
 
@@ -178,6 +183,7 @@ def shrink(
             digest=digest,
             hook_kinds=current.hook_kinds,
             hooks=hooks,
+            pinned=pinned,
         )
         if wanted == current.body:
             return current
@@ -199,6 +205,15 @@ def remove(cluster: ClusterPort, parent: Parent) -> None:
         cluster.delete(CONFIG_MAP, parent.namespace, parent.name, seen=seen)
     except Conflict:
         raise LostLock(f"ConfigMap {parent.namespace}/{parent.name} was written to by another run") from None
+
+
+def note_pin(cluster: ClusterPort, parent: Parent, pinned: str) -> None:
+    """Note a pin ("" = lifted) without becoming the writer. Raises Conflict when the parent was written since."""
+    metadata = parent.body["metadata"]
+    annotations = {**(metadata.get("annotations") or {}), PINNED: pinned}
+    if not pinned:
+        del annotations[PINNED]
+    cluster.replace(CONFIG_MAP, {**parent.body, "metadata": {**metadata, "annotations": annotations}})
 
 
 def _create(cluster: ClusterPort, namespace: str, body: Body) -> Body:
@@ -258,6 +273,7 @@ def _annotated(
     digest: str,
     hook_kinds: frozenset[str] = frozenset(),
     hooks: str = "",
+    pinned: str = "",
 ) -> Body:
     """A copy of the parent with our keys set; labels and annotations of others stay."""
     metadata = body["metadata"]
@@ -274,7 +290,10 @@ def _annotated(
         DIGEST: digest,
         **({HOOK_KINDS: inventory.format_group_kinds(hook_kinds)} if hook_kinds else {}),
         **({HOOKS: hooks} if hooks else {}),
+        PINNED: pinned,
     }
+    if not pinned:
+        del annotations[PINNED]
     return {**body, "metadata": {**metadata, "labels": labels, "annotations": annotations}}
 
 
@@ -302,4 +321,5 @@ def _parse(body: Body) -> Parent:
         body=body,
         hook_kinds=inventory.parse_group_kinds(annotations.get(HOOK_KINDS, "")),
         hooks=annotations.get(HOOKS, ""),
+        pinned=annotations.get(PINNED, ""),
     )

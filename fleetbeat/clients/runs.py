@@ -27,7 +27,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fleetbeat import keys
@@ -48,6 +48,7 @@ class Look:
     run: dict[str, str]  #: the active run's record, empty when there is none
     state: dict[str, str]  #: between runs: status, digest, inventory, … (``lifecycle.StateFields``)
     request: dict[str, str]  #: a sync asked for and not begun
+    orders: dict[str, str] = field(default_factory=dict)  #: what people have ordered for it (clients/orders.py)
 
 
 @dataclass(frozen=True)
@@ -81,10 +82,10 @@ class Runs:
     def look(self, app: str) -> Look:
         with errors():
             pipe = self._store.redis.pipeline(transaction=False)
-            for key in (keys.run(app), keys.state(app), keys.request(app)):
+            for key in (keys.run(app), keys.state(app), keys.request(app), keys.orders(app)):
                 pipe.hgetall(key)
-            run, state, request = (_text(answer) for answer in pipe.execute())
-        return Look(run, state, request)
+            run, state, request, orders = (_text(answer) for answer in pipe.execute())
+        return Look(run, state, request, orders)
 
     def start(self, app: str, run: str, fields: Fields, *, request: str = "") -> int | None:
         """The first fence of a new run, or None when the application has another run already."""

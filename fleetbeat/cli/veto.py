@@ -1,0 +1,60 @@
+"""``fleetbeat veto``."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import click
+
+from fleetbeat.cli import output as out
+from fleetbeat.cli.session import Session
+from fleetbeat.cli.sync import whoami
+
+_DIGEST = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  fleetbeat veto sha256:0a1b… --reason "loses orders"
+  fleetbeat veto
+  fleetbeat veto --lift sha256:0a1b…"""
+)
+@click.argument("digest", required=False)
+@click.option("--reason", default="", help="Why; shown by status wherever the veto holds something back.")
+@click.option("--lift", is_flag=True, help="Let this digest in again.")
+@out.output_option
+@click.pass_obj
+def veto(session: Session, digest: str | None, reason: str, lift: bool, output: str) -> None:
+    """Keep a bundle out of the whole fleet.
+
+    No application begins to sync a vetoed DIGEST; each stays where it is until its source means another one. One that
+    has it already keeps it (see `fleetbeat rollback`). A veto beats a pin. Without DIGEST: all vetoes.
+    """
+    if digest is None:
+        if lift or reason:
+            raise click.UsageError("give the digest that is meant")
+        found = session.orders.vetoes()
+        if output != "table":
+            out.write([dataclasses.asdict(order) for order in found], output)
+        elif found:
+            rows = [[order.digest, order.by, out.moment(order.at), order.reason] for order in found]
+            out.table(["DIGEST", "BY", "SINCE", "REASON"], rows)
+        else:
+            click.echo("No vetoes.")
+        return
+    full = _DIGEST.fullmatch(digest)
+    if full is None:
+        raise click.UsageError(
+            f"{digest!r} is no digest: sha256: and 64 hex digits, as `fleetbeat status APP` shows it"
+        )
+    name = f"sha256:{full[1]}"
+    if lift:
+        click.echo(f"{name} may be synced again" if session.orders.lift(name) else f"{name} is not vetoed")
+        return
+    session.orders.veto(name, by=whoami(), reason=reason)
+    holders = [app for app in session.catalogs.names() if session.runs.look(app).state.get("digest") == name]
+    click.echo(f"{name} is kept out of the fleet until: fleetbeat veto --lift {name}")
+    if holders:
+        click.echo(f"In force already, and stays: {', '.join(holders)}. To leave it: fleetbeat rollback APP")

@@ -1,0 +1,68 @@
+"""What people have ordered and is kept until they lift it: pins of single applications, vetoes for the whole fleet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from fleetbeat import keys
+from fleetbeat.clients.store import Store, errors
+from fleetbeat.decisions.choice import Order
+
+_PIN = ("pin", "pin_by", "pin_reason", "pin_at")
+
+
+class Orders:
+    """Thread-safe. Every method raises only StoreUnavailable. Times are of the server's clock."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def pin(self, app: str, digest: str, *, by: str, reason: str) -> None:
+        """Keep ``app`` at ``digest`` until ``unpin``. The pin is in what ``Runs.look`` reads."""
+        values = dict(zip(_PIN, (digest, by, reason, self._now()), strict=True))
+        with errors():
+            self._store.redis.hset(keys.orders(app), mapping=values)  # type: ignore[arg-type]
+
+    def unpin(self, app: str) -> bool:
+        """False when there was no pin."""
+        with errors():
+            return bool(self._store.redis.hdel(keys.orders(app), *_PIN))
+
+    def pins(self, app: str) -> Order | None:
+        with errors():
+            found: Any = self._store.redis.hgetall(keys.orders(app))
+        return Order.of_pin({key.decode(): value.decode() for key, value in found.items()})
+
+    def veto(self, digest: str, *, by: str, reason: str) -> None:
+        """Keep ``digest`` out of every application until ``lift``."""
+        entry = orjson.dumps({"by": by, "reason": reason, "at": self._now()})
+        with errors():
+            self._store.redis.hset(keys.VETOES, digest, entry)
+
+    def lift(self, digest: str) -> bool:
+        """False when it was not vetoed."""
+        with errors():
+            return bool(self._store.redis.hdel(keys.VETOES, digest))
+
+    def vetoed(self, digest: str) -> Order | None:
+        with errors():
+            entry: Any = self._store.redis.hget(keys.VETOES, digest)
+        return _order(digest, entry) if entry is not None else None
+
+    def vetoes(self) -> list[Order]:
+        """All, newest first."""
+        with errors():
+            found: Any = self._store.redis.hgetall(keys.VETOES)
+        orders = [_order(digest.decode(), entry) for digest, entry in found.items()]
+        return sorted(orders, key=lambda order: (-order.at, order.digest))
+
+    def _now(self) -> int:
+        with errors():
+            now: Any = self._store.redis.time()
+        return int(now[0] * 1000 + now[1] // 1000)
+
+
+def _order(digest: str, entry: bytes) -> Order:
+    return Order(digest, **orjson.loads(entry))
