@@ -261,8 +261,8 @@ class Fleetbeat:
             return ()
         results = [ObjectResult.from_json(json.loads(text)["result"]) for text in self._runs.results(run).values()]
         # Health is written anew while a wave waits; what happened to the object is told once.
-        new = [result for result in results if f"{run} {result.id.key} {result.outcome}" not in told]
-        told.update(f"{run} {result.id.key} {result.outcome}" for result in new)
+        new = [result for result in results if f"{run} {result.phase} {result.id.key} {result.outcome}" not in told]
+        told.update(f"{run} {result.phase} {result.id.key} {result.outcome}" for result in new)
         return tuple(sorted(new, key=lambda result: (result.wave, result.id)))
 
     def _is_known(self, app: str, request: str, look: Look) -> bool:

@@ -55,18 +55,19 @@ def owner_of(live: Body, applyset: str, known: Mapping[str, str] | None = None) 
     labels: _Marks = meta.get("labels") or {}
     annotations: _Marks = meta.get("annotations") or {}
     if member := labels.get(PART_OF):
-        if member == applyset:
-            return Ours()
-        name = (known or {}).get(member)
-        mark = f"{PART_OF}: {member}"
-        return Foreign("Fleetbeat application", name, mark) if name else Foreign("ApplySet", member, mark)
+        return Ours() if member == applyset else _application(PART_OF, member, known or {})
     if runs_for := labels.get(HOOK_OF):
         # A hook of ours may become a member when a newer bundle has it as one.
-        return Unowned() if runs_for == applyset else Foreign("ApplySet", runs_for, f"{HOOK_OF}: {runs_for}")
+        return Unowned() if runs_for == applyset else _application(HOOK_OF, runs_for, known or {})
     for find in _FOREIGN:
         if owner := find(live, labels, annotations):
             return owner
     return Unowned()
+
+
+def _application(label: str, applyset: str, known: Mapping[str, str]) -> Foreign:
+    name, mark = known.get(applyset), f"{label}: {applyset}"
+    return Foreign("Fleetbeat application", name, mark) if name else Foreign("ApplySet", applyset, mark)
 
 
 def _argocd_tracking(live: Body, _labels: _Marks, annotations: _Marks) -> Foreign | None:

@@ -210,3 +210,20 @@ def drift(
 def test_the_same_drift_again_is_counted_not_repeated(newest: dict[str, Any], this: dict[str, Any], same: bool) -> None:
     """Field case f3: history is not flooded by a fight."""
     assert lifecycle.repeats(newest, this) is same
+
+
+def hook(outcome: str, phase: str = "PreSync") -> ObjectResult:
+    return ObjectResult(ObjectId("batch", "Job", "shop", "x"), outcome, "why", phase=phase)  # type: ignore[arg-type]
+
+
+def test_hooks_are_told_apart_from_what_is_wanted() -> None:
+    web = ObjectResult(ObjectId("", "ConfigMap", "shop", "web"), "created")
+    assert lifecycle.ending([web, hook("created"), hook("configured")]).message == "1 created, 2 hooks run"
+    assert lifecycle.ending([hook("created")]).message == "1 hook run"
+    assert lifecycle.sync_status([web, hook("skipped"), hook("failed")], compared=True) == "Synced"
+
+
+def test_a_hook_for_a_failed_sync_never_takes_the_place_of_the_failure() -> None:
+    end = lifecycle.ending([hook("failed", "SyncFail")], "HealthCheckFailed", "it is broken")
+    assert (end.phase, end.reason, end.message) == ("Failed", "HealthCheckFailed", "it is broken")
+    assert lifecycle.ending([hook("failed")], "ObjectsFailed").message == "why"
