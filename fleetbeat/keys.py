@@ -69,7 +69,7 @@ def waiters(app: str) -> str:
 
 
 def results(run_id: str) -> str:
-    """hash ObjectId.key → JSON of ObjectResult, filled as objects are written. Writer: workers. TTL 7 days."""
+    """hash ObjectId.key → JSON: ObjectResult, and sealed what is known of the object. Writer: workers. TTL 7 days."""
     return f"{PREFIX}results:{run_id}"
 
 

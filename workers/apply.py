@@ -316,7 +316,7 @@ class _Stage:
     def _keep(self, batch: Sequence[Done]) -> None:
         tally.tell(batch, self.pen)
         self.work.lease.check()  # a successor tells these objects by its own results; the ledger is told all the same
-        tally.keep(self.work.turn.run, batch, self.pen)
+        tally.keep(self.work.parts, self.work.turn.run, batch, self.pen)
 
     def _prune(self, finished: set[ObjectId]) -> list[Done]:
         removals = {removal.id: removal for removal in self.plan.removals}

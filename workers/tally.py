@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import orjson
 
+from fleetbeat import keys
 from fleetbeat.clients.ledger import Pen
 from fleetbeat.clients.runs import Turn
 from fleetbeat.decisions.ledger import Execution
 from fleetbeat.engine.plan import Known, known_from_json, known_to_json
 from fleetbeat.engine.write import Done
+from fleetbeat.errors import ConfigurationError
 from fleetbeat.model import Health, HealthStatus, ObjectId, ObjectResult
 from workers.parts import Parts
 
 Entry = tuple[ObjectResult, Known | None]
 
 
-def keep(run: str, batch: Sequence[Done], pen: Pen) -> None:
+def keep(shared: Parts, run: str, batch: Sequence[Done], pen: Pen) -> None:
     """Results and ledger together. Objects that have to wait are left out: their turn is still to come."""
     kept = [one for one in batch if not one.not_yet]
-    pen.keep(run, {_field(one.result): _dump(one.result.id, (one.result, one.known)) for one in kept})
+    pen.keep(run, {_field(one.result): _dump(shared, run, one.result, one.known) for one in kept})
 
 
 def tell(batch: Sequence[Done], pen: Pen) -> None:
@@ -72,7 +75,7 @@ def settle(
         result, known = stored.get(key) or (ObjectResult(key, "unchanged"), unchanged[key])
         if known is not None and seen is not None:
             known = seen._replace(hash=known.hash)
-        fresh[key.key] = _dump(key, (replace(result, health=state.status), known))
+        fresh[key.key] = _dump(shared, run, replace(result, health=state.status), known)
     shared.runs.record(run, fresh)
 
 
@@ -110,22 +113,39 @@ def note_hooks(shared: Parts, run: str, phase: str, said: Mapping[ObjectId, str]
 
 
 def _tell_again(shared: Parts, run: str, results: Sequence[ObjectResult]) -> None:
-    shared.runs.record(run, {_field(result): _dump(result.id, (result, None)) for result in results})
+    shared.runs.record(run, {_field(result): _dump(shared, run, result, None) for result in results})
 
 
 def _everything(shared: Parts, run: str) -> Iterator[Entry]:
     for text in shared.runs.results(run).values():
         data = orjson.loads(text)
-        known = known_from_json(data["known"])
-        yield ObjectResult.from_json(data["result"]), next(iter(known.values()), None)
+        result = ObjectResult.from_json(data["result"])
+        yield result, _unsealed(shared, run, result, data["known"])
 
 
 def _field(result: ObjectResult) -> str:
     return f"{result.phase} {result.id.key}" if result.phase else result.id.key
 
 
-def _dump(key: ObjectId, entry: Entry) -> str:
-    result, known = entry
-    return orjson.dumps(
-        {"result": result.to_json(), "known": known_to_json({key: known}) if known is not None else {}}
-    ).decode()
+def _dump(shared: Parts, run: str, result: ObjectResult, known: Known | None) -> str:
+    """What is known of an object is sealed: from the plain hash of a manifest a weak Secret could be guessed."""
+    sealed = ""
+    if known is not None:
+        plain = orjson.dumps(known_to_json({result.id: known}))
+        sealed = base64.b64encode(shared.store.seal(plain, _context(run, result))).decode()
+    return orjson.dumps({"result": result.to_json(), "known": sealed}).decode()
+
+
+def _unsealed(shared: Parts, run: str, result: ObjectResult, sealed: object) -> Known | None:
+    """None too for what another key or an earlier version has written: the next look compares the object then."""
+    if not isinstance(sealed, str) or not sealed:
+        return None
+    try:
+        plain = shared.store.unseal(base64.b64decode(sealed), _context(run, result))
+    except (ConfigurationError, ValueError):
+        return None
+    return next(iter(known_from_json(orjson.loads(plain)).values()), None)
+
+
+def _context(run: str, result: ObjectResult) -> str:
+    return f"{keys.results(run)} {_field(result)}"

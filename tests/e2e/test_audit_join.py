@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from breaking import at_rest, breakable, kept, new_namespace
 from fleet import Fleet, config_map, in_wave
+from hooking import hook
 from waiting import wait_for
 
 from fleetbeat.local.cluster import Cluster
@@ -108,3 +109,52 @@ def assert_lies_are_found(fleet: Fleet, app: str, log: Path, rows: list[dict[str
     log.write_text("".join([*lines, json.dumps(event) + "\n"]))
     foreign = audit(fleet, app, "--join", str(log))
     assert (foreign.returncode, foreign.stderr.count("in the log only")) == (1, 1), foreign
+
+
+def test_every_kind_of_write_is_in_the_ledger_with_its_audit_id(fleet: Fleet, cluster: Cluster) -> None:
+    """Also namespaces, records, hooks, takeovers, replacing, recreating, pruning, letting go, deleting."""
+    app, space, since = fleet.name("every"), fleet.name("every-space"), cluster.audit_position()
+    options = "argocd.argoproj.io/sync-options"
+    frozen = config_map("frozen", data={"k": "1"}, annotations={options: "Force=true"}) | {"immutable": True}
+    replaced = config_map("replaced", data={"k": "1"}, annotations={options: "Replace=true"})
+    kept = config_map("kept", annotations={options: "Delete=false"})
+    helper = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "helper"}}
+    migrator = hook("PreSync", helper, policy="HookSucceeded")
+    fleet.push(app, [frozen, replaced, kept, config_map("gone"), migrator])
+    spec = {"deletionPolicy": "Delete"}
+    fleet.application(app, namespace=space, spec=spec, options=["CreateNamespace=true"])
+    fleet.wait_run(app, phase="Succeeded")
+    theirs = config_map("theirs", space, {"k": "1", "old": "1"})
+    last = {"kubectl.kubernetes.io/last-applied-configuration": json.dumps(theirs)}
+    theirs["metadata"]["annotations"] = last
+    path = f"/api/v1/namespaces/{space}/configmaps?fieldManager=kubectl-client-side-apply"
+    assert cluster.request("POST", path, theirs)[0] == 201
+    frozen, replaced = ({**body, "data": {"k": "2"}} for body in (frozen, replaced))
+    fleet.push(app, [frozen, replaced, kept, config_map("theirs", data={"k": "2"}), migrator])
+    assert fleet.sync(app)["phase"] == "Succeeded"
+    fleet.leave(app)
+    wait_for(lambda: fleet.history(app)[0]["trigger"] == "Removed", timeout=60, what="the deletion")
+
+    log = saved(cluster, since, fleet.folder)
+    joined = audit(fleet, app, "--join", str(log), "-o", "json")
+    assert joined.returncode == 0, joined
+    found = json.loads(joined.stdout)
+    assert found == {**found, "byUserAgent": [], "outside": []}
+    rows = [json.loads(line) for line in audit(fleet, app, "-o", "json").stdout.splitlines()]
+    assert len(rows) == found["byAuditId"]
+    made = {(row["verb"], row["kind"], row["name"]) for row in rows}
+    assert {
+        ("create", "Namespace", space),
+        ("create", "ConfigMap", f"app-{app}"),
+        ("replace", "ConfigMap", f"app-{app}"),
+        ("delete", "ConfigMap", f"app-{app}"),
+        ("apply", "ServiceAccount", "helper"),
+        ("delete", "ServiceAccount", "helper"),
+        ("apply", "ConfigMap", "frozen"),
+        ("delete", "ConfigMap", "frozen"),
+        ("replace", "ConfigMap", "replaced"),
+        ("patch", "ConfigMap", "theirs"),
+        ("delete", "ConfigMap", "gone"),
+        ("patch", "ConfigMap", "kept"),
+    } <= made
+    assert audit(fleet, app, "--verify").returncode == 0
