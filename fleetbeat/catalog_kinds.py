@@ -77,16 +77,16 @@ _ARGO_CD_DESTINATION = {
     "server": "spec.destination.cluster, the name of a Cluster in this catalog",
 }
 _PROPAGATION: dict[str, Propagation] = {"background": "Background", "foreground": "Foreground", "orphan": "Orphan"}
-#: Argo CD's options of an application and the values they may have here. The last four only say what is so anyway.
+#: Argo CD's options of an application and the values they may have here. The last three only say what is so anyway.
 _OPTIONS = {
     "CreateNamespace": ("true", "false"),
     "Replace": ("true", "false"),
     "Force": ("true", "false"),
     "PrunePropagationPolicy": tuple(_PROPAGATION),
+    "FailOnSharedResource": ("true", "false"),
     "PruneLast": ("true",),
     "ServerSideApply": ("true",),
     "RespectIgnoreDifferences": ("true",),
-    "FailOnSharedResource": ("true",),
 }
 _OPTIONS_LATER = (
     *("Prune", "Validate", "SkipDryRunOnMissingResource", "ApplyOutOfSyncOnly"),
@@ -316,6 +316,7 @@ def _sync(fields: Fields) -> SyncPolicy:
         create_namespace=options.get("CreateNamespace") == "true",
         replace=options.get("Replace") == "true",
         force=options.get("Force") == "true",
+        fail_on_shared=options.get("FailOnSharedResource") == "true",
         prune_propagation=_PROPAGATION.get(options.get("PrunePropagationPolicy", ""), usual.prune_propagation),
         retry=_retry(fields.section("retry")),
     )

@@ -84,6 +84,14 @@ class Refused(Permanent):
     """Fleetbeat refused on its own rules."""
 
 
+class Shared(Refused):
+    """The object belongs to another application of this installation, which keeps it."""
+
+    def __init__(self, message: str, application: str) -> None:
+        super().__init__(message)
+        self.application = application
+
+
 class ConfigurationError(Permanent):
     """Settings or a needed program."""
 

@@ -206,6 +206,7 @@ class SyncPolicy:
     replace: bool = False  #: option Replace=true: write by PUT
     force: bool = False  #: option Force=true: delete and create what cannot be changed
     prune_propagation: Propagation = "Background"  #: option PrunePropagationPolicy
+    fail_on_shared: bool = False  #: option FailOnSharedResource=true: another application's object is an error
     retry: Retry = Retry()
 
 
@@ -350,7 +351,7 @@ class Revision:
 # ── results ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 #: What happened to one object (see docs/architecture.md "Words").
-Outcome = Literal["created", "configured", "unchanged", "pruned", "kept", "failed", "skipped"]
+Outcome = Literal["created", "configured", "unchanged", "pruned", "handed-over", "kept", "failed", "skipped"]
 SyncStatus = Literal["Synced", "OutOfSync", "Unknown"]
 HealthStatus = Literal["Healthy", "Progressing", "Degraded", "Suspended", "Missing", "Unknown"]
 #: Argo CD's operation phases, and Superseded: a newer digest took over.

@@ -30,7 +30,7 @@ from fleetbeat.engine.remove import remove_tier, still_there
 from fleetbeat.engine.settle import judge, read
 from fleetbeat.engine.weigh import Weigher
 from fleetbeat.engine.write import Done, ensure_namespace, group_tiers, write_stage
-from fleetbeat.errors import Rejected, StoreUnavailable, Transient
+from fleetbeat.errors import NotYet, Rejected, StoreUnavailable, Transient
 from fleetbeat.model import ApiSet, Health, Manifest, ObjectId
 from workers import dependencies, memory, removal, tally, windows
 from workers.departing import is_removal
@@ -148,6 +148,8 @@ class _Stage:
             return self._next({})  # an execution before this one was killed just then
         if waits := self._take():
             return waits
+        if self.number == 0:
+            self._check_claims()
         if self.number == 0 and self.plan.create_namespace:
             ensure_namespace(where.cluster, self.plan.create_namespace)
         for change in self.plan.changes:
@@ -187,7 +189,8 @@ class _Stage:
         pending |= set(self.stage.unsettled)
         if self.stage.part == "prune":
             # Of what an execution before this one has deleted nobody knows any more whether it was gone at once.
-            pending = {one.result.id for one in done if one.result.audit_id and not one.gone}
+            deleted = [one for one in done if one.result.outcome == "pruned" and one.result.audit_id]
+            pending = {one.result.id for one in deleted if not one.gone}
         written: dict[str, str | int | float] = {"written": self.number}
         if not pending:
             return self._next(written)
@@ -277,6 +280,7 @@ class _Stage:
                 hook_kinds=group_kinds(hook.id for hook in self.plan.hooks),
                 digest=self.work.record["digest"],
                 pinned=self.work.record.get("pin", ""),
+                claims=self.plan.claims,
                 is_over=self._is_over,
                 absent=self.work.record.get("parent") == "absent" and not self.owned,
             )
@@ -289,6 +293,17 @@ class _Stage:
             return Wait(turn.step, shared.settings.lock.ttl, message, {"outwaited": error.fence})
         self.owned, self.home = parent.listing, parent.uid
         return None
+
+    def _check_claims(self) -> None:
+        """Objects claimed for the first time: had their owner looked for claims before, and deleted one since?
+
+        Raises NotYet then; the next try creates it. An owner that looks from now on finds the claim.
+        """
+        for key in sorted(ObjectId.from_key(key) for key in orjson.loads(self.work.record.get("claim") or "[]")):
+            resource = self.apis.find(key.group, key.kind)
+            live = self.where.cluster.get(resource, key.namespace, key.name) if resource else None
+            if live is None or live["metadata"].get("deletionTimestamp"):
+                raise NotYet(f"{key} belonged to another application, which has just deleted it; it is created next")
 
     def _is_over(self, fence: int) -> bool:
         """Has the execution of another run ended? Redis knows the fence of the last run that did."""
@@ -322,6 +337,7 @@ class _Stage:
         removals = {removal.id: removal for removal in self.plan.removals}
         ours = {entry.fingerprint.uid for entry in self.plan.known.values()} - {""}
         ours |= {removal.seen.uid for removal in removals.values()}
+        heirs = applyset.claims(self.where.cluster, self.work.parts.settings.namespace, self.work.turn.app)
         done: list[Done] = []
         for tier in self.stage.tiers:
             batch = [removals[key] for key in tier if key not in finished]
@@ -333,6 +349,7 @@ class _Stage:
                 batch,
                 pool,
                 ours=ours,
+                heirs=heirs,
                 propagation=where.application.sync.prune_propagation,
                 record=self._keep,
                 keep=stays_because if is_removal(self.work.record) else keep_reason,

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import orjson
+
 from fleetbeat.clients import applyset
 from fleetbeat.clients.orders import Orders
 from fleetbeat.clients.runs import Fields
 from fleetbeat.decisions.confirmation import confirmed
 from fleetbeat.decisions.hook_runs import due
-from fleetbeat.decisions.inventory import group_kinds
+from fleetbeat.decisions.inventory import format_claims, group_kinds, namespaces
 from fleetbeat.decisions.lifecycle import after
 from fleetbeat.engine.kinds import api_set_with_owned
 from fleetbeat.engine.owners import owner_name
-from fleetbeat.engine.plan import manifests_from_json
+from fleetbeat.engine.plan import Plan, StagePlan, manifests_from_json
 from fleetbeat.engine.planning import make_plan
+from fleetbeat.errors import Refused
 from workers import disputes, memory, removal
 from workers.departing import is_removal
 from workers.target import target
@@ -67,9 +72,39 @@ def diff(work: Work) -> Outcome:
     )
     # To be noted in the cluster when all has gone well: also of a bundle without hooks, so that the way back runs them.
     hooks: Fields = {"hooks": "due" if hooks_due and (plan.hooks or noted - {"", digest}) else "", "hooking": ""}
+    claimed = parent.claims if parent else frozenset()
+    plan = _with_parent(plan, parent.listing if parent else "", shared.settings.namespace, bool(hooks["hooks"]))
     stages = len(plan.stages)
     # A run that had to begin again with the pull starts at the first stage of its new plan with nothing behind it.
     nothing_done: Fields = {"written": "", "stage": "", "pending": "", "looks": 0, "owned": "", "failed_in": ""}
-    found: Fields = {"plan": shared.blobs.put(plan.to_json()), "stages": stages, "parent": "" if parent else "absent"}
+    found: Fields = {
+        "plan": shared.blobs.put(plan.to_json()),
+        "stages": stages,
+        "parent": "" if parent else "absent",
+        "claim": orjson.dumps(sorted(key.key for key in plan.claims if key not in claimed)).decode(),
+    }
     pinned: Fields = {"pin_noted": parent.pinned if parent else ""}
     return Next(after("diff", stages), {**nothing_done, **found, **hooks, **pinned, "home": home})
+
+
+def _with_parent(plan: Plan, listing: str, own: str, hooks: bool) -> Plan:
+    """A plan that writes nothing still gets a stage when the parent has to say something else afterwards.
+
+    That is where the parent is taken: what others have to know of this application (claims), whose hooks have gone
+    through (``hooks``), and what is not there any more, must not wait for the next change of an object.
+    """
+    wanted = applyset.listing(group_kinds(plan.known), namespaces(plan.known), own, plan.claims)
+    if len(format_claims(plan.claims)) > _MOST_CLAIMS:
+        raise Refused(
+            f"{len(plan.claims)} objects of the bundle belong to other applications, too many to note that on the "
+            "application's ConfigMap. Take them out of one of the bundles"
+        )
+    as_it_is = wanted == (listing or applyset.listing(_NONE, _NONE, own)) and not hooks
+    if plan.stages or plan.failed or not plan.complete or as_it_is:
+        return plan
+    return replace(plan, stages=(StagePlan(0, "objects", ()),))
+
+
+_NONE: frozenset[str] = frozenset()
+#: characters; the API server takes 256 KiB of annotations
+_MOST_CLAIMS = 200_000

@@ -189,9 +189,10 @@ def _moved(shared: Parts, where: Target, look: Look) -> set[ObjectId]:
     for key in known:
         places.setdefault((key.group, key.kind), set()).add(key.namespace)
     limits, interval = shared.settings.observe, where.application.sync.interval
+    apis = api_set_for(where.cluster, places)
     live = shared.observations.look(
         where.cluster,
-        api_set_for(where.cluster, places),
+        apis,
         where.applyset,
         places,
         age=min(interval * limits.share, limits.longest),
@@ -201,6 +202,8 @@ def _moved(shared: Parts, where: Target, look: Look) -> set[ObjectId]:
     restless: list[ObjectId] = []
     other_rules = look.state.get("rules", "") != custom.mark(where.application.health_rules)
     for key in known.keys() | live.keys():
+        if not apis.complete and apis.find(key.group, key.kind) is None:
+            continue  # of a kind out of sight nobody can say that its objects have gone
         movement = moved(known[key].fingerprint if key in known else None, live.get(key))
         if movement in ("moved", "gone", "new"):
             changed.add(key)

@@ -33,8 +33,8 @@ def report(work: Work) -> Outcome:
     end = _ending(record, results, plan)
     state = shared.runs.look(turn.app).state
     known = _known(plan, entries, memory.load_known(shared, state.get("inventory", "")) or {}, end)
-    if end.phase == "Succeeded" and plan_text is not None and not is_removal(record):
-        _shrink(work, known)
+    if end.phase == "Succeeded" and plan_text is not None and plan.complete and not is_removal(record):
+        _shrink(work, known, plan.claims)
 
     # Objects that were not written have the health of the last look. Under other rules a tick has to look again: now.
     application = _application(work)
@@ -136,7 +136,7 @@ def _known(
     """What the next look compares with. A run that did not get through keeps what was known of the rest."""
     known = dict(plan.known) if end.phase == "Succeeded" else {**before, **plan.known}
     for key, (result, entry) in entries.items():
-        if result.outcome == "pruned":
+        if result.outcome in ("pruned", "handed-over"):
             known.pop(key, None)
         elif entry is not None:
             # What it was left without is put back when the truce is over, although nothing moves then.
@@ -144,14 +144,15 @@ def _known(
     return known
 
 
-def _shrink(work: Work, known: dict[ObjectId, Known]) -> None:
+def _shrink(work: Work, known: dict[ObjectId, Known], claims: Sequence[ObjectId]) -> None:
     """After a whole sync the parent lists what is there and no more. Failing at it costs nothing but the next try."""
     shared, turn = work.parts, work.turn
     own, kinds, spaces = shared.settings.namespace, group_kinds(known), namespaces(known)
     hooks = work.record["digest"] if work.record.get("hooks") else ""
     pin = work.record.get("pin", "")
     other_pin = work.record.get("pin_noted", "") != pin
-    if work.record.get("owned") == applyset.listing(kinds, spaces, own) and not hooks and not other_pin:
+    listed = applyset.listing(kinds, spaces, own, claims)
+    if work.record.get("owned") == listed and not hooks and not other_pin:
         return
     try:
         digest, guard = work.record["digest"], work.lease.check
@@ -160,7 +161,7 @@ def _shrink(work: Work, known: dict[ObjectId, Known]) -> None:
         parent = applyset.read(where.cluster, own, turn.app)
         if parent is not None and parent.run == turn.run:
             with pen.begin(where.cluster.name, applyset.places(own, turn.app), known_before=True):
-                applyset.shrink(where.cluster, parent, kinds, spaces, digest, hooks, pin)
+                applyset.shrink(where.cluster, parent, kinds, spaces, digest, hooks, pin, claims)
         elif parent is not None and other_pin:
             # Nothing was to be written, so the parent was not taken; the pin shall outlive Redis all the same.
             with pen.begin(where.cluster.name, applyset.places(own, turn.app), known_before=True):
@@ -211,7 +212,7 @@ def _state(
             "source": revision.source,
             "revision": revision.revision,
             "created": revision.created,
-            "objects": sum(result.outcome != "pruned" and not result.phase for result in results),
+            "objects": sum(result.outcome not in ("pruned", "handed-over") and not result.phase for result in results),
         }
     return fields
 

@@ -40,7 +40,7 @@ def tell(batch: Sequence[Done], pen: Pen) -> None:
             pen.explain(result.id, why)
         elif result.outcome in ("created", "configured"):
             pen.found(result.id, why)
-        elif result.outcome in ("unchanged", "pruned"):
+        elif result.outcome in ("unchanged", "pruned", "handed-over"):
             # It was so when its turn came: perhaps by a write of this run whose answer got lost.
             pen.possible(result.id)
 

@@ -76,7 +76,7 @@ def changes(entry: dict[str, Any]) -> str:
     return ", ".join(said) or "nothing"
 
 
-_WRITTEN = ("created", "configured", "pruned", "kept", "skipped", "failed")
+_WRITTEN = ("created", "configured", "pruned", "handed-over", "kept", "skipped", "failed")
 
 
 def show(entry: dict[str, Any]) -> None:

@@ -71,7 +71,7 @@ def moment(ms: int | float | str | None) -> str:
 
 _COLOURS = {
     **dict.fromkeys(("Synced", "Healthy", "Succeeded", "created", "ok"), "green"),
-    **dict.fromkeys(("configured", "Running", "Progressing", "pruned"), "cyan"),
+    **dict.fromkeys(("configured", "Running", "Progressing", "pruned", "handed-over"), "cyan"),
     **dict.fromkeys(("OutOfSync", "Superseded", "Suspended", "Deleting", "Held", "kept", "skipped", "warn"), "yellow"),
     **dict.fromkeys(("Failed", "Error", "Degraded", "Missing", "failed", "fail"), "red"),
 }

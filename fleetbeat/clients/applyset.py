@@ -8,11 +8,12 @@ Redis may be lost. Taking over is a compare-and-set on the parent's resourceVers
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from fleetbeat import __version__
 from fleetbeat.decisions import inventory
+from fleetbeat.decisions.inventory import Claimant
 from fleetbeat.decisions.ledger import Place
 from fleetbeat.errors import Conflict, LostLock, NotYet, Refused
 from fleetbeat.model import CONFIG_MAP, NAMESPACE, Body, ObjectId
@@ -67,16 +68,37 @@ class Parent:
     hook_kinds: frozenset[str] = frozenset()  #: where objects with the label ``inventory.HOOK_OF`` may be
     hooks: str = ""  #: digest of the bundle whose hooks have last gone through
     pinned: str = ""  #: digest a person has pinned the application to
+    claims: frozenset[ObjectId] = frozenset()  #: objects of the bundle that other applications own
 
     @property
     def listing(self) -> str:
         """What it lists, as one comparable text; see ``listing``."""
-        return listing(self.group_kinds, self.namespaces, self.namespace)
+        return listing(self.group_kinds, self.namespaces, self.namespace, self.claims)
 
 
-def listing(group_kinds: frozenset[str], namespaces: frozenset[str], own: str) -> str:
-    """Kinds and namespaces as one text that is the same when a parent in namespace ``own`` would list the same."""
-    return f"{inventory.format_group_kinds(group_kinds)};{inventory.format_group_kinds(namespaces - {own})}"
+def listing(group_kinds: frozenset[str], namespaces: frozenset[str], own: str, claims: Iterable[ObjectId] = ()) -> str:
+    """All of it as one text that is the same when a parent in namespace ``own`` would list the same."""
+    spaces = inventory.format_group_kinds(namespaces - {own})
+    return f"{inventory.format_group_kinds(group_kinds)};{spaces};{inventory.format_claims(claims)}"
+
+
+def claims(cluster: ClusterPort, namespace: str, app: str) -> dict[ObjectId, Claimant]:
+    """What other applications of this installation have in their bundles and ``app`` may own. One LIST.
+
+    Where several claim an object, the first by name.
+    """
+    found: dict[ObjectId, Claimant] = {}
+    parents = cluster.list(CONFIG_MAP, selector=inventory.ID, namespace=namespace, metadata_only=True)
+    for body in parents:
+        metadata = body["metadata"]
+        annotations = metadata.get("annotations") or {}
+        application = annotations.get(APPLICATION, "")
+        if application in ("", app) or not inventory.is_ours(annotations.get(inventory.TOOLING, "")):
+            continue
+        claim = Claimant(application, inventory.applyset_id(metadata["name"], namespace))
+        for key in inventory.parse_claims(annotations.get(inventory.CLAIMS, "")):
+            found[key] = min(claim, found.get(key, claim))
+    return found
 
 
 def read(cluster: ClusterPort, namespace: str, app: str) -> Parent | None:
@@ -109,6 +131,7 @@ def take(
     digest: str,
     hook_kinds: frozenset[str] = frozenset(),
     pinned: str = "",
+    claims: Iterable[ObjectId] = (),
     is_over: Callable[[int], bool] = lambda _: True,
     absent: bool = False,
 ) -> Parent:
@@ -117,8 +140,9 @@ def take(
     ``is_over`` says of the fence of another run, met in the parent, whether that execution has certainly ended.
     ``absent``: a moment ago there was none, so try to make it before reading it.
 
-    Kinds and namespaces are only added, so that what an unfinished run had written stays findable. The namespace is
-    made when it is missing. Costs one request when this run holds the parent already or it was ``absent``, else two.
+    Kinds, namespaces and claims are only added, so that what an unfinished run had written stays findable. The parent's
+    namespace is made when it is missing. Costs one request when this run holds the parent already or it was
+    ``absent``, else two.
 
     Raises:
         HigherFence: a run with a higher fence was here, or another run with the same.
@@ -143,6 +167,7 @@ def take(
             digest=digest,
             hook_kinds=hook_kinds | (current.hook_kinds if current else frozenset()),
             pinned=pinned,
+            claims=frozenset(claims) | (current.claims if current else frozenset()),
         )
         try:
             if current is None:
@@ -163,6 +188,7 @@ def shrink(
     digest: str,
     hooks: str = "",
     pinned: str = "",
+    claims: Iterable[ObjectId] = (),
 ) -> Parent:
     """Record what the application really has, after its last prune. No request when nothing differs.
 
@@ -184,6 +210,7 @@ def shrink(
             hook_kinds=current.hook_kinds,
             hooks=hooks,
             pinned=pinned,
+            claims=frozenset(claims),
         )
         if wanted == current.body:
             return current
@@ -231,7 +258,7 @@ def _check_owner(body: Body, app: str) -> None:
     where = f"ConfigMap {metadata['namespace']}/{metadata['name']}"
     annotations = metadata.get("annotations") or {}
     tooling = annotations.get(inventory.TOOLING, "")
-    if tooling and tooling.partition("/")[0] != _TOOL:
+    if tooling and not inventory.is_ours(tooling):
         raise Refused(f"{where} is the parent of an ApplySet of {tooling}; Fleetbeat does not write to it")
     owner = annotations.get(APPLICATION, "")
     if owner and owner != app:
@@ -274,6 +301,7 @@ def _annotated(
     hook_kinds: frozenset[str] = frozenset(),
     hooks: str = "",
     pinned: str = "",
+    claims: frozenset[ObjectId],
 ) -> Body:
     """A copy of the parent with our keys set; labels and annotations of others stay."""
     metadata = body["metadata"]
@@ -294,6 +322,9 @@ def _annotated(
     }
     if not pinned:
         del annotations[PINNED]
+    annotations.pop(inventory.CLAIMS, None)
+    if claims:
+        annotations[inventory.CLAIMS] = inventory.format_claims(claims)
     return {**body, "metadata": {**metadata, "labels": labels, "annotations": annotations}}
 
 
@@ -322,4 +353,5 @@ def _parse(body: Body) -> Parent:
         hook_kinds=inventory.parse_group_kinds(annotations.get(HOOK_KINDS, "")),
         hooks=annotations.get(HOOKS, ""),
         pinned=annotations.get(PINNED, ""),
+        claims=inventory.parse_claims(annotations.get(inventory.CLAIMS, "")),
     )

@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from fleetbeat.model import Body, ObjectId
 
@@ -21,7 +21,10 @@ ID = "applyset.kubernetes.io/id"  #: label of the parent
 TOOLING = "applyset.kubernetes.io/tooling"  #: annotation of the parent: "<tool>/<version>"
 CONTAINS_GROUP_KINDS = "applyset.kubernetes.io/contains-group-kinds"  #: annotation of the parent: CSV of Kind.group
 ADDITIONAL_NAMESPACES = "applyset.kubernetes.io/additional-namespaces"  #: annotation of the parent: CSV
+#: annotation of the parent: CSV of objects (``ObjectId.key``) that the application's bundle has and another owns
+CLAIMS = "fleetbeat.dev/claims"
 FIELD_MANAGER = "fleetbeat"
+_TOOL = "fleetbeat"
 
 _MAX_NAME = 253
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -71,6 +74,29 @@ def format_group_kinds(items: Iterable[str]) -> str:
     return ",".join(sorted(items))
 
 
+class Claimant(NamedTuple):
+    """Another application whose bundle has an object too."""
+
+    application: str
+    applyset: str  #: its id
+
+
+def format_claims(objects: Iterable[ObjectId]) -> str:
+    """The value of ``CLAIMS``: sorted. A comma may be in the name of a role; a percent sign is in no name."""
+    return ",".join(sorted(key.key.replace(",", "%2C") for key in objects))
+
+
+def parse_claims(csv: str) -> frozenset[ObjectId]:
+    """What cannot be read is nobody's claim."""
+    items = [item.strip().replace("%2C", ",") for item in csv.split(",")]
+    return frozenset(ObjectId.from_key(item) for item in items if item.count("/") == 3)
+
+
+def is_ours(tooling: str) -> bool:
+    """Does the annotation ``TOOLING`` name Fleetbeat?"""
+    return tooling.partition("/")[0] == _TOOL
+
+
 def split_group_kind(text: str) -> tuple[str, str]:
     """``Deployment.apps`` → ``("apps", "Deployment")``, ``Secret`` → ``("", "Secret")``."""
     kind, _, group = text.partition(".")
@@ -114,4 +140,5 @@ class ObjectMeta:
 
 def _applies_membership(entry: Mapping[str, Any]) -> bool:
     labels = ((entry.get("fieldsV1") or {}).get("f:metadata") or {}).get("f:labels") or {}
-    return entry.get("manager") == FIELD_MANAGER and entry.get("operation") == "Apply" and f"f:{PART_OF}" in labels
+    # "Update" is how an object is handed over: the next apply makes it "Apply" again.
+    return entry.get("manager") == FIELD_MANAGER and f"f:{PART_OF}" in labels

@@ -162,7 +162,9 @@ def ending(results: Sequence[ObjectResult], word: str = "", text: str = "") -> E
 
 
 #: Outcomes in the order they are told.
-WORDS: tuple[Outcome, ...] = ("created", "configured", "pruned", "kept", "skipped", "failed", "unchanged")
+WORDS: tuple[Outcome, ...] = (
+    *("created", "configured", "pruned", "handed-over", "kept", "skipped", "failed", "unchanged"),
+)
 
 
 def history_entry(

@@ -24,7 +24,7 @@ from fleetbeat.engine.judging import Judge
 from fleetbeat.engine.parallel import Requests
 from fleetbeat.engine.plan import LEFT, Change, Known
 from fleetbeat.engine.weigh import Weighed, Weigher
-from fleetbeat.errors import Conflict, NotYet, Refused, Rejected, Unauthorized
+from fleetbeat.errors import Conflict, NotYet, Refused, Rejected, Shared, Unauthorized
 from fleetbeat.model import ApiSet, Body, Manager, Manifest, ObjectId, ObjectResult
 from fleetbeat.ports import ClusterPort
 
@@ -40,6 +40,7 @@ class Verdict:
     wanted: Body | None = None  #: as the dry-run answered, when there was one
     absent: bool = False
     truces: Mapping[str, Dispute] = field(default_factory=dict)  #: fields that differ and are left alone for now
+    shared: bool = False  #: another application's: left to it, and claimed
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,10 @@ class Comparison:
     @property
     def settled(self) -> tuple[ObjectResult, ...]:
         return tuple(v.result for v in self.verdicts.values() if v.result)
+
+    @property
+    def shared(self) -> tuple[ObjectId, ...]:
+        return tuple(key for key, v in self.verdicts.items() if v.shared)
 
     @property
     def known(self) -> dict[ObjectId, Known]:
@@ -141,6 +146,10 @@ class Comparer:
         index, manifest = numbered
         try:
             return self._look(index, manifest)
+        except Shared as error:
+            # Remembered as not there: it is not ours, and the day it carries our label is the day to look again.
+            result = ObjectResult(manifest.id, "skipped", str(error), wave_of(manifest))
+            return Verdict(result=result, known=Known("", GONE, "Healthy"), shared=True)
         except (Rejected, Refused, Unauthorized, NotYet) as error:
             return Verdict(result=ObjectResult(manifest.id, "failed", str(error), wave_of(manifest)))
 

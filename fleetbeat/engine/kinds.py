@@ -26,13 +26,14 @@ def api_set_with_owned(cluster: ClusterPort, kinds: Iterable[tuple[str, str]], o
     """The same for a plan, which also needs the kinds the application has objects of (``Kind.group``).
 
     A kind that is not served has no objects any more and is forgotten, so that must not be read off an old answer.
-    Raises NotYet when one is missing and the cluster could not be asked again just now.
+    Raises NotYet when one is missing and the cluster could not be asked again just now. On an incomplete answer nothing
+    is forgotten anyway.
     """
     mine = {split_group_kind(kind) for kind in owned}
     before = cluster.api_set()
     apis = api_set_for(cluster, {*kinds, *mine})
     missing = mine.difference((r.group, r.kind) for r in apis.resources)
-    if missing and apis is before:
+    if missing and apis.complete and apis is before:
         names = ", ".join(sorted(f"{kind}.{group}".rstrip(".") for group, kind in missing))
         raise NotYet(f"cluster {cluster.name} was asked too often what it serves to be sure that {names} is gone")
     return apis

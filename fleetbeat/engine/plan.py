@@ -123,6 +123,8 @@ class Plan:
     create_namespace: str = ""  #: the destination namespace, when it is to be made without being owned
     refusal: str = ""  #: why something was left undone as a whole, e.g. nothing pruned
     truces: Disputes = field(default_factory=dict)  #: fields that differ and are left alone for now
+    complete: bool = True  #: False: some kinds could not be seen, so what is known of them is not forgotten
+    claims: tuple[ObjectId, ...] = ()  #: wanted objects that another application of this installation owns
 
     def truce(self, key: ObjectId, name: str, _party: str) -> Dispute | None:
         """Is this field left alone in this run? As ``weigh.Truces``, for whoever weighs an object once more."""
@@ -148,6 +150,8 @@ class Plan:
                 "createNamespace": self.create_namespace,
                 "refusal": self.refusal,
                 "truces": fights.to_json(self.truces),
+                "complete": self.complete,
+                "claims": [key.key for key in self.claims],
             }
         )
 
@@ -166,6 +170,8 @@ class Plan:
             create_namespace=data["createNamespace"],
             refusal=data["refusal"],
             truces=fights.from_json(data["truces"]),
+            complete=data.get("complete", True),
+            claims=tuple(of(key) for key in data.get("claims", ())),
         )
 
 

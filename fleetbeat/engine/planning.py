@@ -13,6 +13,7 @@ from fleetbeat.engine.compare import Comparer, Comparison
 from fleetbeat.engine.hooking import Hooks, cleaned_up, planned
 from fleetbeat.engine.judging import Judge
 from fleetbeat.engine.observe import observe
+from fleetbeat.engine.owners import SetOwner
 from fleetbeat.engine.parallel import Requests
 from fleetbeat.engine.plan import HookRun, Known, Plan, StagePlan
 from fleetbeat.engine.pruning import plan_pruning
@@ -31,7 +32,7 @@ def make_plan(
     owned_kinds: Iterable[str],
     known: Mapping[ObjectId, Known],
     pool: Requests,
-    owner_name: Callable[[str], str] = lambda mark: mark,
+    owner_name: Callable[[str], SetOwner] = SetOwner,
     home: str = "",
     confirmed: str = "",
     truces: Truces = no_truces,
@@ -96,6 +97,9 @@ def make_plan(
         for key, body in live.items()
         if key not in comparison.verdicts and not (due and key in hooks)
     }
+    if not apis.complete:
+        # Nobody can say whether an object of a kind out of sight is still there.
+        rest |= {k: e for k, e in known.items() if k not in comparison.verdicts and apis.find(k.group, k.kind) is None}
     plan = Plan(
         changes=comparison.changes,
         removals=pruning.removals,
@@ -107,6 +111,8 @@ def make_plan(
         create_namespace=missing,
         refusal=pruning.refusal,
         truces=comparison.truces,
+        complete=apis.complete,
+        claims=comparison.shared,
     )
     return plan, comparison
 

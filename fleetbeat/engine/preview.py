@@ -12,8 +12,8 @@ from fleetbeat.engine.plan import Plan
 from fleetbeat.engine.remove import why_pruned
 from fleetbeat.model import Body, Manifest, ObjectId
 
-#: replace = delete and create anew; run = a hook
-Action = Literal["create", "configure", "replace", "prune", "refuse", "run"]
+#: replace = delete and create anew; run = a hook; leave = another application's
+Action = Literal["create", "configure", "replace", "prune", "refuse", "run", "leave"]
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,8 @@ def previews(
             found.append(Preview(key, action, change.reason, unified(verdict.live, after)))
         elif result is not None and result.outcome == "failed":
             found.append(Preview(key, "refuse", result.reason, ""))
+        elif result is not None and verdict.shared:
+            found.append(Preview(key, "leave", result.reason, ""))
         elif result is not None and result.outcome == "skipped":
             found.append(Preview(key, "configure", result.reason, unified(verdict.live, verdict.wanted)))
     found += [Preview(r.id, "prune", why_pruned(r), unified(pruned.get(r.id), None)) for r in plan.removals]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
 
-from fleetbeat.decisions.inventory import ObjectMeta
+from fleetbeat.decisions.inventory import PART_OF, Claimant, ObjectMeta
 from fleetbeat.decisions.ownership import Ours, owner_of
 from fleetbeat.decisions.pruning import going_reason, keep_reason
 from fleetbeat.decisions.tiers import PREREQUISITES
@@ -25,6 +26,7 @@ def remove_tier(
     pool: Requests,
     *,
     ours: Collection[str] = (),
+    heirs: Mapping[ObjectId, Claimant] = MappingProxyType({}),
     propagation: Propagation = "Background",
     record: Callable[[Sequence[Done]], None],
     keep: Callable[..., str] = keep_reason,
@@ -32,21 +34,24 @@ def remove_tier(
     """Ask for the deletion of each. Whether those have gone that are not ``gone`` yet is a later look's question.
 
     ``ours``: uids of the application's objects. A Namespace or CustomResourceDefinition that would take along what is
-    not among them is kept. ``keep``: a rule like ``keep_reason``, for one that has moved meanwhile.
+    not among them is kept. ``heirs``: who gets what is not deleted but handed over, since another bundle has it too.
+    ``keep``: a rule like ``keep_reason``, for one that has moved meanwhile.
 
     Calls ``record`` and raises as ``write_stage`` does.
     """
 
     def remove(removal: Removal) -> Done:
         try:
-            return _remove(cluster, apis, applyset, removal, propagation, keep)
+            return _remove(cluster, apis, applyset, removal, propagation, heirs.get(removal.id), keep)
         except (Rejected, Refused, Unauthorized, NotYet) as error:
             return Done(ObjectResult(removal.id, "failed", str(error), removal.wave))
 
     kept = {
         removal.id: _done(removal, "kept", why)
         for removal in tier
-        if removal.id.group_kind in PREREQUISITES and (why := why_to_keep(cluster, apis, removal.id, ours, pool))
+        if removal.id.group_kind in PREREQUISITES
+        and removal.id not in heirs
+        and (why := why_to_keep(cluster, apis, removal.id, ours, pool))
     }
     done, error = pool.finish(remove, [removal for removal in tier if removal.id not in kept])
     done += kept.values()
@@ -68,6 +73,17 @@ def still_there(removals: Mapping[ObjectId, Removal], live: Mapping[ObjectId, Bo
     }
 
 
+def _to(heir: Claimant, seen: Seen) -> list[dict[str, str]]:
+    """The patch that gives the object to another application: its mark and nothing else, on exactly what was seen.
+
+    No resourceVersion is ever used twice, so it stands for the uid too.
+    """
+    return [
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": seen.resource_version},
+        {"op": "replace", "path": f"/metadata/labels/{PART_OF.replace('/', '~1')}", "value": heir.applyset},
+    ]
+
+
 def why_pruned(removal: Removal) -> str:
     return "; ".join(filter(None, (removal.because, removal.confirmed)))
 
@@ -78,6 +94,7 @@ def _remove(
     applyset: str,
     removal: Removal,
     propagation: Propagation,
+    heir: Claimant | None,
     keep: Callable[..., str],
 ) -> Done:
     key, seen = removal.id, removal.seen
@@ -86,12 +103,18 @@ def _remove(
         return _done(removal, "pruned", "its kind is not served any more")
     for _ in range(TRIES):
         try:
+            if heir is not None:
+                patched = cluster.patch(resource, key.namespace, key.name, _to(heir, seen))
+                return _done(removal, "handed-over", f"to application {heir.application}", audit_id=patched.audit_id)
             written = cluster.delete(resource, key.namespace, key.name, seen=seen, propagation=propagation)
         except Conflict:
             # Somebody wrote to it since: it may have been given away, protected, or made anew.
             live = cluster.get(resource, key.namespace, key.name)
             if live is None:
                 return _done(removal, "pruned", "was gone already")
+            if heir is not None and live["metadata"].get("labels", {}).get(PART_OF) == heir.applyset:
+                # by an execution that was killed
+                return _done(removal, "handed-over", f"to application {heir.application}")
             if not isinstance(owner_of(live, applyset), Ours):
                 return _done(removal, "kept", "does not carry this application's label any more")
             if why := keep(ObjectMeta.of(key.group, key.kind, live), confirmed=bool(removal.confirmed)):

@@ -24,8 +24,9 @@ from fleetbeat.decisions.options import read as options
 from fleetbeat.decisions.ownership import Foreign, Ours, changed_by, owner_of
 from fleetbeat.decisions.selectors import fits
 from fleetbeat.decisions.treatment import PRECIOUS, Treatment, is_immutable, replacement, treatment
+from fleetbeat.engine.owners import SetOwner
 from fleetbeat.engine.plan import How
-from fleetbeat.errors import NotYet, Refused, Rejected
+from fleetbeat.errors import NotYet, Refused, Rejected, Shared
 from fleetbeat.model import ApiResource, Application, Body, Manifest, ObjectId
 from fleetbeat.ports import ClusterPort, Seen
 
@@ -77,7 +78,7 @@ class Weigher:
         cluster: ClusterPort,
         application: Application,
         applyset: str,
-        owner_name: Callable[[str], str] = lambda mark: mark,
+        owner_name: Callable[[str], SetOwner] = SetOwner,
         truces: Truces = no_truces,
     ) -> None:
         """``owner_name`` tells the application behind a foreign ApplySet id, asked only when one is met.
@@ -201,7 +202,15 @@ class Weigher:
         word = tool_of(owner.tool)
         if word and word in self._app.adopt:
             return frozenset({word})
-        name = self._owner_name(owner.name) if owner.tool == "ApplySet" else owner.name
+        name = owner.name
+        if owner.tool == "ApplySet":
+            name, application = self._owner_name(owner.name)
+            if application and not self._app.sync.fail_on_shared:
+                raise Shared(
+                    f"belongs to application {application}, which keeps it as its own bundle has it. It is handed over "
+                    f"when that bundle drops it",
+                    application,
+                )
         how = f". spec.adopt: [{word}] takes it over" if word else ""
         raise Refused(f"{key} belongs to {owner.tool} {name} ({owner.mark}); it is not touched{how}")
 

@@ -12,10 +12,10 @@ from fleetbeat import __version__
 from fleetbeat.clients import applyset
 from fleetbeat.clients.applyset import HigherFence, Parent
 from fleetbeat.clients.cluster import KubernetesCluster
-from fleetbeat.decisions.inventory import applyset_id, parent_name
+from fleetbeat.decisions.inventory import Claimant, applyset_id, parent_name
 from fleetbeat.errors import Conflict, LostLock, NotYet, Refused
 from fleetbeat.local.cluster import Cluster as LocalCluster
-from fleetbeat.model import Body, Cluster, Credential, SecretText
+from fleetbeat.model import Body, Cluster, Credential, ObjectId, SecretText
 from fleetbeat.ports import Written
 from fleetbeat.settings import Http
 
@@ -226,6 +226,51 @@ def test_shrink_after_deletion(cluster: LocalCluster, kube: KubernetesCluster, n
     cluster.request("DELETE", f"/api/v1/namespaces/{namespace}/configmaps/{parent.name}")
     with pytest.raises(LostLock, match="was deleted"):
         applyset.shrink(kube, parent, frozenset(), frozenset(), DIGEST)
+
+
+# ── claims ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+TEAM, ROLE = ObjectId("", "Namespace", "", "team"), ObjectId("rbac.authorization.k8s.io", "ClusterRole", "", "a,b:c")
+
+
+def test_claims_grow_and_shrink_with_the_listing(
+    cluster: LocalCluster, kube: KubernetesCluster, namespace: str
+) -> None:
+    parent = take(kube, namespace, claims=[TEAM])
+    assert parent.claims == {TEAM}
+    more = take(kube, namespace, 6, "r2", claims=[ROLE])
+    assert more.claims == {TEAM, ROLE}
+    assert live(cluster, namespace)["annotations"]["fleetbeat.dev/claims"] == (
+        "/Namespace//team,rbac.authorization.k8s.io/ClusterRole//a%2Cb:c"
+    )
+    kinds, spaces = frozenset({"Secret"}), frozenset({"shop"})
+    fewer = applyset.shrink(kube, more, kinds, spaces, DIGEST, claims=[ROLE])
+    assert fewer.claims == {ROLE}
+    assert (
+        fewer.listing
+        == applyset.listing(kinds, spaces, namespace, [ROLE])
+        != applyset.listing(kinds, spaces, namespace)
+    )
+    assert applyset.shrink(kube, fewer, kinds, spaces, DIGEST).claims == frozenset()
+    assert "fleetbeat.dev/claims" not in live(cluster, namespace)["annotations"]
+
+
+def test_who_claims_what(cluster: LocalCluster, kube: KubernetesCluster, namespace: str) -> None:
+    def claim(app: str, *objects: ObjectId) -> Claimant:
+        empty = frozenset[str]()
+        applyset.take(
+            kube, namespace, app, run="r1", fence=1, group_kinds=empty, namespaces=empty, digest=DIGEST, claims=objects
+        )
+        return Claimant(app, applyset_id(parent_name(app), namespace))
+
+    claim(APP, TEAM)
+    blog, news = claim("blog", TEAM), claim("news", TEAM, ROLE)
+    position = cluster.audit_position()
+    assert applyset.claims(kube, namespace, APP) == {TEAM: blog, ROLE: news}
+    assert requests(cluster, position) == ["list"]
+    cluster.request("DELETE", f"/api/v1/namespaces/{namespace}/configmaps/{parent_name('blog')}")
+    assert applyset.claims(kube, namespace, APP) == {TEAM: news, ROLE: news}, "who is no more claims nothing"
+    assert applyset.claims(kube, "no-such-namespace", APP) == {}
 
 
 # ── whose object it is ───────────────────────────────────────────────────────────────────────────────────────────

@@ -11,7 +11,7 @@ from fleet import Fleet, config_map, in_wave, outcomes, words
 from people import Hands
 from waiting import wait_for
 
-from fleetbeat.decisions.inventory import parent_name
+from fleetbeat.decisions.inventory import PART_OF, applyset_id, parent_name
 
 FINALIZER = "hold.example.com/on"
 DEPENDS_ON = "config.kubernetes.io/depends-on"
@@ -291,3 +291,123 @@ def test_a_definition_with_objects_of_others_stays(fleet: Fleet, hands: Hands, n
     entry = fleet.sync(app)
     assert outcomes(entry) == {f"CustomResourceDefinition carts.{group}": "pruned"}
     assert fleet.state(app)["sync"] == "Synced"
+
+
+# ── two applications, one object ─────────────────────────────────────────────────────────────────────────────────
+
+
+class Pair:
+    """Applications A and B, both with Namespace ``team`` and a ConfigMap of their own."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet = fleet
+        self.team = fresh_namespace()
+        self.space = self.team["metadata"]["name"]
+        self.path = f"/api/v1/namespaces/{self.space}"
+        self.a, self.b = fleet.name("a"), fleet.name("b")
+        for app in (self.a, self.b):
+            fleet.application(app)
+        push_and_sync(fleet, self.a, [self.team, config_map("of-a", self.space)])
+        push_and_sync(fleet, self.b, [self.team, config_map("of-b", self.space)])
+
+    def live(self) -> dict[str, Any]:
+        found = self.fleet.get(self.path)
+        assert found is not None
+        assert "deletionTimestamp" not in found["metadata"]
+        return found["metadata"]
+
+    def owner(self) -> str:
+        ids = {applyset_id(parent_name(app), "fleetbeat"): app for app in (self.a, self.b)}
+        return ids[self.live()["labels"][PART_OF]]
+
+    def tick(self, *apps: str, times: int = 5) -> None:
+        for _ in range(times):
+            for app in apps:
+                self.fleet.ring(app)
+
+
+def test_two_applications_with_one_object_have_one_owner(fleet: Fleet) -> None:
+    """Field case d3: the other is told, goes on with the rest, and nothing alternates."""
+    pair = Pair(fleet)
+    entry = fleet.history(pair.b)[0]
+    assert entry["phase"] == "Succeeded"
+    assert outcomes(entry) | {f"ConfigMap {pair.space}/of-b": ""} == {
+        f"ConfigMap {pair.space}/of-b": "",
+        f"Namespace {pair.space}": "skipped",
+    }
+    assert f"belongs to application {pair.a}" in reasons(entry)[pair.space]
+    assert fleet.state(pair.b)["sync"] == "OutOfSync"
+    assert fleet.state(pair.a)["sync"] == "Synced"
+    assert fleet.get(config_maps(pair.space, "of-b")) is not None
+    assert annotations_of_parent(fleet, pair.b)["fleetbeat.dev/claims"] == f"/Namespace//{pair.space}"
+
+    start = fleet.clusters["test"].audit_position()
+    before = pair.live()
+    runs = [len(fleet.history(app)) for app in (pair.a, pair.b)]
+    pair.tick(pair.a, pair.b)
+    again = [fleet.sync(app) for app in (pair.b, pair.a)]
+    assert [entry["phase"] for entry in again] == ["Succeeded"] * 2
+    assert pair.live() == before
+    assert [len(fleet.history(app)) for app in (pair.a, pair.b)] == [count + 1 for count in runs], "no run but those"
+    assert words(fleet.writes(since=start, parents=True)) == []
+
+
+def test_the_owner_hands_over_what_another_bundle_has(fleet: Fleet) -> None:
+    """Field case d3: never absent, the same object, and then B's to prune."""
+    pair = Pair(fleet)
+    uid = pair.live()["uid"]
+    entry = push_and_sync(fleet, pair.a, [config_map("of-a", pair.space)])
+    assert outcomes(entry) == {f"Namespace {pair.space}": "handed-over"}
+    assert reasons(entry)[pair.space] == f"to application {pair.b}"
+    assert fleet.state(pair.a)["sync"] == "Synced"
+    assert (pair.owner(), pair.live()["uid"]) == (pair.b, uid)
+    runs = len(fleet.history(pair.b))
+    fleet.ring(pair.b)
+    taken = fleet.wait_run(pair.b, since=runs)
+    assert (taken["phase"], taken["trigger"]) == ("Succeeded", "Drift")
+    assert fleet.state(pair.b)["sync"] == "Synced"
+    assert "fleetbeat.dev/claims" not in annotations_of_parent(fleet, pair.b)
+    assert "Namespace" in annotations_of_parent(fleet, pair.b)["applyset.kubernetes.io/contains-group-kinds"]
+    assert "Namespace" not in annotations_of_parent(fleet, pair.a)["applyset.kubernetes.io/contains-group-kinds"]
+    start, before = fleet.clusters["test"].audit_position(), pair.live()
+    pair.tick(pair.a, pair.b)
+    for app in (pair.a, pair.b):
+        fleet.sync(app)
+    assert pair.live() == before
+    assert words(fleet.writes(since=start, parents=True)) == []
+
+
+def test_who_drops_what_it_does_not_own_changes_nothing(fleet: Fleet) -> None:
+    """Field case d3."""
+    pair = Pair(fleet)
+    before = pair.live()
+    entry = push_and_sync(fleet, pair.b, [config_map("of-b", pair.space)])
+    assert (entry["phase"], outcomes(entry)) == ("Succeeded", {})
+    assert fleet.state(pair.b)["sync"] == "Synced"
+    assert "fleetbeat.dev/claims" not in annotations_of_parent(fleet, pair.b)
+    assert pair.live() == before
+    # Nobody claims it any more, so it is A's to delete, but for what B has in it.
+    entry = push_and_sync(fleet, pair.a, [config_map("of-a", pair.space)])
+    assert outcomes(entry) == {f"Namespace {pair.space}": "kept"}
+
+
+def test_a_handed_over_object_that_the_heir_drops_goes(fleet: Fleet, namespace: str) -> None:
+    a, b = fleet.name("a"), fleet.name("b")
+    for app in (a, b):
+        fleet.application(app)
+        push_and_sync(fleet, app, [config_map("shared", namespace), config_map(f"of-{app}", namespace)])
+    push_and_sync(fleet, a, [config_map(f"of-{a}", namespace)])
+    entry = push_and_sync(fleet, b, [config_map(f"of-{b}", namespace)])
+    assert outcomes(entry) == {f"ConfigMap {namespace}/shared": "pruned"}
+    assert fleet.get(config_maps(namespace, "shared")) is None
+
+
+def test_a_shared_object_fails_where_that_is_asked_for(fleet: Fleet, namespace: str) -> None:
+    a, b = fleet.name("a"), fleet.name("b")
+    fleet.application(a)
+    push_and_sync(fleet, a, [config_map("shared", namespace)])
+    fleet.application(b, options=["FailOnSharedResource=true"])
+    entry = push_and_sync(fleet, b, [config_map("shared", namespace), config_map("free", namespace)])
+    assert entry["phase"] == "Failed"
+    assert f"of application {a}" in entry["message"]
+    assert fleet.get(config_maps(namespace, "free")) is None

@@ -122,21 +122,6 @@ def test_another_tools_object_is_refused_by_name(
     assert fleet.get(f"/api/v1/namespaces/{namespace}/configmaps/free") is None
 
 
-def test_another_applications_object_is_refused_by_its_name(fleet: Fleet, namespace: str) -> None:
-    owner, rival = fleet.name("owner"), fleet.name("rival")
-    fleet.push(owner, [config_map("shared", namespace, {"by": "owner"})])
-    fleet.application(owner, namespace=namespace)
-    fleet.wait_run(owner, phase="Succeeded")
-    fleet.push(rival, [config_map("shared", namespace, {"by": "rival"})])
-    fleet.application(rival, namespace=namespace)
-    entry = fleet.wait_run(rival)
-    assert entry["phase"] == "Failed"
-    assert owner in entry["message"]
-    live = fleet.get(f"/api/v1/namespaces/{namespace}/configmaps/shared")
-    assert live is not None
-    assert live["data"] == {"by": "owner"}
-
-
 def test_an_unowned_object_is_adopted(fleet: Fleet, namespace: str) -> None:
     cluster = next(iter(fleet.clusters.values()))
     body = config_map("web", namespace, {"greeting": "by hand", "extra": "kept"})

@@ -70,3 +70,10 @@ def test_group_kinds_and_namespaces():
     assert inventory.parse_group_kinds("") == frozenset()
     assert inventory.split_group_kind("Cart.shop.example.com") == ("shop.example.com", "Cart")
     assert inventory.split_group_kind("Secret") == ("", "Secret")
+
+
+def test_claims_read_back_as_they_were_written():
+    objects = {ObjectId("", "Namespace", "", "team"), ObjectId("rbac.authorization.k8s.io", "Role", "shop", "a,b")}
+    assert inventory.parse_claims(inventory.format_claims(objects)) == objects
+    assert inventory.parse_claims("") == frozenset()
+    assert inventory.parse_claims("nonsense, /Namespace//team ,a/b") == {ObjectId("", "Namespace", "", "team")}
