@@ -65,6 +65,8 @@ def apply(work: Work) -> Outcome:
         return Next("report", {"superseded": "a changed catalog"})
     begins = record.get("written") != str(number) and record.get("stage") != str(number)
     if begins and not is_removal(record):  # a deletion always goes on
+        if windows.is_stale(record):
+            return Next("diff", windows.AFRESH)
         waits = dependencies.hold_up(work, where.application, number)
         if waits := waits or windows.shut(work, where.application, plan, number):
             return waits

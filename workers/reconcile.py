@@ -12,7 +12,7 @@ from celery import Celery
 
 from fleetbeat.clients.observe import UnderWay
 from fleetbeat.clients.runs import Look, new_run_id
-from fleetbeat.decisions.changes import moved
+from fleetbeat.decisions.changes import Fingerprint, moved
 from fleetbeat.decisions.health import custom, worst
 from fleetbeat.decisions.lifecycle import cure, first_step, given_up, next_look, wants_run
 from fleetbeat.engine.judging import Judge
@@ -128,7 +128,7 @@ def _go_on(celery: Celery, shared: Parts, app: str, look: Look) -> str:
     newer_first = bool(newer) and not look.run.get("hooking")
     # Whoever asks about a deletion that waits has said what it waits for (`fleetbeat delete`).
     said = departing.is_removal(look.run) and bool(look.request)
-    asks_again = waiting and bool(look.run.get("window")) and _other_windows(shared, app, look)
+    asks_again = waiting and bool(look.run.get("window")) and _look_while_shut(shared, app, look)
     ready = said or asks_again or _others_are_ready(shared, app, look)
     found = shared.runs.resume(app, now=newer_first or ready)
     if isinstance(found, str):
@@ -169,22 +169,39 @@ def _newer(shared: Parts, app: str, look: Look) -> str:
     return revision.digest if revision.digest != look.run.get("digest") else ""
 
 
-def _other_windows(shared: Parts, app: str, look: Look) -> bool:
-    """Have the windows that a run waits for been edited? On the way what it needs then is kept from expiring."""
+def _look_while_shut(shared: Parts, app: str, look: Look) -> bool:
+    """A run waits for a sync window: shall its step go on before that? A look like any other, health included.
+
+    It shall when the windows have been edited, and, before anything is written, when the cluster is not as it was: the
+    plan is made anew then. What the run needs at the opening is kept from expiring.
+    """
+    record = look.run
     for blob in ("plan", "rendered"):
-        shared.blobs.keep(look.run.get(blob, ""))
+        shared.blobs.keep(record.get(blob, ""))
     try:
         entry = shared.catalogs.application(app)
-    except FleetbeatError:
+        if entry is None or windows.mark(entry[0]) != record["window"]:
+            return entry is not None
+        if record.get("opened"):
+            return False
+        where = connected(shared.settings, *entry, digest=record["digest"])
+        sight = windows.sight(_moved(shared, where, look))
+    except StoreUnavailable:
+        raise
+    except FleetbeatError as error:
+        log.info("%s: while waiting: %s", app, error)
         return False
-    return entry is not None and windows.mark(entry[0]) != look.run["window"]
+    if sight == record.get("sight", windows.sight({})):
+        return False
+    shared.runs.note(app, record["run"], {"sight": sight, "stale": "1"})
+    return True
 
 
-def _moved(shared: Parts, where: Target, look: Look) -> set[ObjectId]:
-    """Objects that are not as the last run left them. Health is refreshed on the way where only a status moved."""
+def _moved(shared: Parts, where: Target, look: Look) -> dict[ObjectId, Fingerprint | None]:
+    """Objects that are not as the last run left them, as they are. Health is refreshed where only a status moved."""
     known = memory.load_known(shared, look.state.get("inventory", ""))
     if known is None:
-        return {ObjectId("", "everything", "", "(what was applied is not remembered)")}
+        return {ObjectId("", "everything", "", "(what was applied is not remembered)"): None}
     places: dict[tuple[str, str], set[str]] = {}
     for key in known:
         places.setdefault((key.group, key.kind), set()).add(key.namespace)
@@ -198,7 +215,7 @@ def _moved(shared: Parts, where: Target, look: Look) -> set[ObjectId]:
         age=min(interval * limits.share, limits.longest),
         since=max(int(look.state.get("ended") or 0), int(look.state.get("noticed") or 0)),
     )
-    changed: set[ObjectId] = set()
+    changed: dict[ObjectId, Fingerprint | None] = {}
     restless: list[ObjectId] = []
     other_rules = look.state.get("rules", "") != custom.mark(where.application.health_rules)
     for key in known.keys() | live.keys():
@@ -206,7 +223,7 @@ def _moved(shared: Parts, where: Target, look: Look) -> set[ObjectId]:
             continue  # of a kind out of sight nobody can say that its objects have gone
         movement = moved(known[key].fingerprint if key in known else None, live.get(key))
         if movement in ("moved", "gone", "new"):
-            changed.add(key)
+            changed[key] = live.get(key)
         elif other_rules or movement == "status" or not known[key].settled:
             restless.append(key)
     if restless and not changed:

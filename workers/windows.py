@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from fleetbeat.decisions.changes import Fingerprint
+from fleetbeat.decisions.health import worst
 from fleetbeat.decisions.windows import How, Kind, Verdict, ask, stamp
 from fleetbeat.engine.plan import Plan
-from fleetbeat.model import Application
+from fleetbeat.model import Application, Health, ObjectId
+from workers import memory
 from workers.task import Wait, Work
 
 log = logging.getLogger(__name__)
@@ -43,12 +47,21 @@ def shut(work: Work, application: Application, plan: Plan, number: int) -> Wait 
         if any(record.get(name, "") != value for name, value in fields.items()):
             shared.runs.note(turn.app, turn.run, fields)
         return None
-    # The plan says that something differs, also to those who only look at the state.
-    shared.runs.remember(turn.app, {"sync": "OutOfSync"})
+    _remember(work, plan)
     every = min(application.sync.interval, _LONGEST_LOOK)
     seconds = (verdict.until - at).total_seconds() + 0.001 if verdict.until else every
     fields = {"window": mark(application), "look": str(int(every * 1000)), "others": ""}
     return Wait(turn.step, seconds, _message(plan, number, verdict), fields)
+
+
+def _remember(work: Work, plan: Plan) -> None:
+    """What the plan says, for those who look at the state: something differs, and how healthy the rest is."""
+    shared, app = work.parts, work.turn.app
+    known = memory.load_known(shared, shared.runs.look(app).state.get("inventory", ""))
+    fields: dict[str, str | int | float] = {"sync": "OutOfSync"}
+    if known:
+        fields["health"] = worst([Health(one.health) for one in {**known, **plan.known}.values()])  # type: ignore[arg-type]
+    shared.runs.remember(app, fields)
 
 
 def how(trigger: str) -> How:
@@ -61,6 +74,21 @@ def how(trigger: str) -> How:
 def mark(application: Application) -> str:
     """Another one when the windows are edited: a run that waits for one of them asks again then."""
     return hashlib.sha256(repr(application.windows).encode()).hexdigest()[:16]
+
+
+def sight(moved: Mapping[ObjectId, Fingerprint | None]) -> str:
+    """Another one when what has moved in the cluster is another, or has moved on."""
+    seen = sorted((key.key, repr(mark)) for key, mark in moved.items())
+    return hashlib.sha256(repr(seen).encode()).hexdigest()[:16]
+
+
+def is_stale(record: Mapping[str, str]) -> bool:
+    """Has the cluster moved since the plan was made? Asked only before anything is written."""
+    return bool(record.get("stale")) and not record.get("opened")
+
+
+#: What a run compares anew with.
+AFRESH: Mapping[str, str] = {"stale": "", "window": "", "look": ""}
 
 
 def _kinds(plan: Plan, number: int) -> set[Kind]:

@@ -13,6 +13,7 @@ rung       how often a lost message was rung again
 last       token of the execution that advanced last
 next       a newer digest seen meanwhile: the run ends between two stages
 window     the run waits for a sync window: a mark of the windows it asked (workers/windows.py)
+sight      what had moved in the cluster when a run that waits for a window was looked at; ``stale``: the plan is older
 look       ms after which a waiting run is looked at on the way, for what is newer
 opened     ms since epoch when sync windows first let the run write; ``overrode``: what it was let past on request
 …          what the steps found out (``lifecycle.RunFields``)

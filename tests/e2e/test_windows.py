@@ -134,6 +134,52 @@ def test_a_newer_digest_takes_over_while_the_window_is_shut(fleet: Fleet, namesp
     assert [entry["phase"] for entry in fleet.history(app)] == ["Succeeded", "Superseded"]
 
 
+def test_a_plan_is_made_anew_when_the_cluster_moves_while_the_window_is_shut(fleet: Fleet, namespace: str) -> None:
+    """What somebody has done by hand meanwhile need not be done any more: the run ends, and the window stays shut."""
+    app = fleet.name("anew")
+    put(fleet, app, [config_map("web", data={"v": "1"})], namespace)
+    fleet.wait_run(app, phase="Succeeded")
+    fleet.application(app, namespace=namespace, windows=[always()])
+    wait_for(lambda: fleet.catalogs.application(app)[0].windows, what="the window in force")  # type: ignore[index]
+    fleet.push(app, [config_map("web", data={"v": "2"})])
+    fleet.ring(app)
+    run = waits(fleet, app)["run"]
+    fleet.ring(app)  # a look that finds nothing new leaves it alone
+    path = f"{maps(namespace)}/web"
+    body = fleet.get(path)
+    assert body is not None
+    next(iter(fleet.clusters.values())).request("PUT", path, body | {"data": {"v": "2"}})
+    fleet.ring(app)
+    entry = fleet.wait_run(app, since=1, phase="Succeeded")
+    assert (entry["run"], entry["counts"]) == (run, {"unchanged": 1})
+    assert len(fleet.writes(app)) == 1
+
+
+def test_health_is_told_while_the_window_is_shut(fleet: Fleet, namespace: str) -> None:
+    app = fleet.name("healthy")
+    claim = {**CLAIM, "metadata": {"name": "data", "annotations": {}}}
+    put(fleet, app, [claim], namespace)
+    path = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/data"
+
+    def become(phase: str) -> None:
+        body, kind = {"status": {"phase": phase}}, "application/merge-patch+json"
+        status, answer = next(iter(fleet.clusters.values())).request("PATCH", f"{path}/status", body, content_type=kind)
+        assert status == 200, answer
+
+    wait_for(lambda: fleet.get(path), what="the claim")
+    become("Bound")
+    fleet.wait_run(app, phase="Succeeded")
+    fleet.application(app, namespace=namespace, windows=[always()])
+    wait_for(lambda: fleet.catalogs.application(app)[0].windows, what="the window in force")  # type: ignore[index]
+    fleet.push(app, [claim, config_map("web")])
+    fleet.ring(app)
+    waits(fleet, app)
+    become("Lost")
+    fleet.ring(app)
+    wait_for(lambda: fleet.state(app)["health"] == "Degraded", what="the claim's loss in the status")
+    assert fleet.runs.look(app).run["state"] == "waiting"
+
+
 def test_an_edit_of_the_window_counts_at_once(fleet: Fleet, namespace: str) -> None:
     app, project = fleet.name("edited"), fleet.name("project")
     fleet.project(project, syncWindows=[always(applications=[app])])
