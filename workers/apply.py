@@ -8,9 +8,7 @@ step waits in the due set; the executions that follow only look, until all is we
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-import orjson
+from collections.abc import Iterable, Iterator, Sequence
 
 from fleetbeat.clients import applyset
 from fleetbeat.clients.ledger import Pen
@@ -30,9 +28,9 @@ from fleetbeat.engine.remove import remove_tier, still_there
 from fleetbeat.engine.settle import judge, read
 from fleetbeat.engine.weigh import Weigher
 from fleetbeat.engine.write import Done, ensure_namespace, group_tiers, write_stage
-from fleetbeat.errors import NotYet, Rejected, StoreUnavailable, Transient
+from fleetbeat.errors import NotYet, StoreUnavailable, Transient
 from fleetbeat.model import ApiSet, Health, Manifest, ObjectId
-from workers import dependencies, memory, removal, tally, windows
+from workers import dependencies, memory, removal, tally, waiting, windows
 from workers.departing import is_removal
 from workers.hooks import after_failure, clean_up
 from workers.target import Target, target
@@ -74,7 +72,7 @@ def apply(work: Work) -> Outcome:
     this = _Stage(work, where, plan, stage, manifests, number, begun, pen)
     if stage.part == "cleanup":
         return this.clean_up()
-    outcome = this.write() if record.get("written") != str(number) else this.look(_pending(record))
+    outcome = this.write() if record.get("written") != str(number) else this.look(waiting.pending(record))
     if isinstance(outcome, Next) and outcome.fields.get("error"):
         return this.after_failure(outcome)
     return outcome
@@ -182,11 +180,11 @@ class _Stage:
             )
         if any(one.result.outcome == "failed" for one in done):
             return Next("report", {"error": "ObjectsFailed", "error_cure": _cure(done)})
-        if waiting := [one for one in done if one.not_yet]:
+        if held := [one for one in done if one.not_yet]:
             at_work = {
                 one.result.id for one in done if not (one.health is None or self._settled(one.result.id, one.health))
             }
-            return self._wait(waiting[0].not_yet, {}, int(work.record.get("looks") or 0) + 1, at_work)
+            return self._wait(held[0].not_yet, {}, int(work.record.get("looks") or 0) + 1, at_work)
         pending = {one.result.id for one in done if one.health is None or not self._settled(one.result.id, one.health)}
         pending |= set(self.stage.unsettled)
         if self.stage.part == "prune":
@@ -199,7 +197,7 @@ class _Stage:
         # A bad status in the answer to a write is from before that write: only the first look judges.
         waits_for = "go" if self.stage.part == "prune" else "become healthy"
         message = f"{memory.joined(sorted(pending))} to {waits_for}"
-        return self._wait(message, {**written, "pending": _keys(pending)}, 0, pending)
+        return self._wait(message, {**written, "pending": waiting.keys(pending)}, 0, pending)
 
     def look(self, pending: set[ObjectId]) -> Outcome:
         """Has what was written become healthy, or what was deleted gone?"""
@@ -211,10 +209,10 @@ class _Stage:
             there = still_there({removal.id: removal for removal in self.plan.removals}, live)
             if not there:
                 return self._next({})
-            return self._wait(_going(there), {"pending": _keys(there)}, looks)
+            return self._wait(waiting.going(there), {"pending": waiting.keys(there)}, looks)
         judged = judge(live, self.judge)
         tally.settle(self.work.parts, self.work.turn.run, judged, self.plan.known)
-        states = {key: state if live[key] is not None else _DELETED for key, (state, _) in judged.items()}
+        states = {key: state if live[key] is not None else waiting.DELETED for key, (state, _) in judged.items()}
         made = read(where.cluster, self.apis, where.applyset, hooks, label=HOOK_OF)
         ran = {key: self.runner.health(one, made[key]) for key, one in hooks.items()}
         if ran:
@@ -226,7 +224,7 @@ class _Stage:
         restless = {key: state for key, state in states.items() if not self._settled(key, state)}
         if not restless:
             return self._next({})
-        return self._wait(_told(restless), {"pending": _keys(restless)}, looks, restless)
+        return self._wait(waiting.told(restless), {"pending": waiting.keys(restless)}, looks, restless)
 
     def clean_up(self) -> Outcome:
         """A phase is over: delete those of its hooks that ask for it."""
@@ -369,8 +367,8 @@ class _Stage:
         steps, timeout = self.work.parts.settings.steps, self.where.application.sync.timeout
         waited = time.time() - self.begun
         if waited >= timeout:
-            hint = f". {_WHAT_TO_DO}" if self.stage.part in ("prerequisites", "objects") else ""
-            return failed(Timeout(f"{self.stage.title} is not ready after {timeout:.0f} s: {message}{hint}"))
+            hint = f". {waiting.WHAT_TO_DO}" if self.stage.part in ("prerequisites", "objects") else ""
+            return failed(waiting.Timeout(f"{self.stage.title} is not ready after {timeout:.0f} s: {message}{hint}"))
         pause = min(health_pause(looks, steps.health_poll, steps.health_poll_max), max(timeout - waited, 0.05))
         kept: dict[str, str | int | float] = {"stage": self.number, "stage_began": self.begun, "looks": looks}
         # A newer bundle takes over while a wave is waited for, never while a hook is at work.
@@ -379,32 +377,7 @@ class _Stage:
         return Wait(self.work.turn.step, pause, f"{self.stage.title}: {message}", {**kept, **fields})
 
     def _unhealthy(self, bad: dict[ObjectId, Health]) -> Next:
-        return failed(Unhealthy(f"{self.stage.title}: {_told(bad)}. {_WHAT_TO_DO}"))
-
-
-#: Of an object that was written, and then waited for.
-_DELETED = Health("Missing", "deleted externally during the sync")
-
-_WHAT_TO_DO = (
-    "Mend it and push, give it more time by spec.sync.timeout, or leave an object out of the wait by its annotation "
-    "argocd.argoproj.io/ignore-healthcheck: 'true'"
-)
-
-
-class Timeout(Rejected):
-    """A wave did not become ready in ``spec.sync.timeout``."""
-
-    @property
-    def reason(self) -> str:
-        return "HealthCheckTimeout"
-
-
-class Unhealthy(Rejected):
-    """What was applied is broken, and says so itself."""
-
-    @property
-    def reason(self) -> str:
-        return "HealthCheckFailed"
+        return failed(waiting.Unhealthy(f"{self.stage.title}: {waiting.told(bad)}. {waiting.WHAT_TO_DO}"))
 
 
 def _with_bundle(apis: ApiSet, manifests: Sequence[Manifest]) -> ApiSet:
@@ -416,22 +389,6 @@ def _with_bundle(apis: ApiSet, manifests: Sequence[Manifest]) -> ApiSet:
         if (r.group, r.version, r.kind) not in served
     ]
     return ApiSet((*apis.resources, *coming), apis.complete, apis.version)
-
-
-def _pending(record: dict[str, str]) -> set[ObjectId]:
-    return {ObjectId.from_key(key) for key in orjson.loads(record.get("pending") or "[]")}
-
-
-def _keys(ids: Iterable[ObjectId]) -> str:
-    return orjson.dumps(sorted(key.key for key in ids)).decode()
-
-
-def _told(states: dict[ObjectId, Health]) -> str:
-    return memory.joined([f"{key} is {s.status}: {s.message}" for key, s in sorted(states.items())], most=3)
-
-
-def _going(there: Mapping[ObjectId, str]) -> str:
-    return memory.joined([f"{key} {why}" for key, why in sorted(there.items())], most=3)
 
 
 def _cure(done: Sequence[Done]) -> str:

@@ -76,10 +76,12 @@ class Hooks:
         manifest = self._manifests[one.index]
         if exempt(manifest):
             return None
+        body = self._sent(one, manifest)
+        name = body["metadata"]["name"]  # as it would be generated
         try:
-            try_creating(self._cluster, self._resource(one.id, manifest), one.id, self._sent(one, manifest))
+            try_creating(self._cluster, self._resource(one.id, manifest), one.id._replace(name=name), body)
         except (Rejected, Refused, Unauthorized, NotYet) as error:
-            return self._result(one, "failed", str(error))
+            return self._result(one, "failed", str(error).replace(name, one.id.name))
         return None
 
     def start(self, one: HookRun) -> Done:

@@ -8,6 +8,7 @@ from typing import Any
 
 from fleet import Fleet, config_map, outcomes, words
 from hooking import failing, hanging, hook, hooks_of, job, jobs, new_space, run_of
+from people import differences
 from waiting import wait_for
 
 from fleetbeat.local.cluster import Cluster
@@ -270,3 +271,27 @@ def test_what_hooks_cost(make_fleet: Callable[..., Fleet], cluster: Cluster, nam
     assert len(fleet.history("hooked")) == before
     assert words(fleet.writes("hooked", since=start, parents=True)) == []
     assert outcomes(fleet.history("plain")[0])
+
+
+def test_a_diff_shows_the_hooks_of_a_bundle_that_they_have_not_gone_through(fleet: Fleet, namespace: str) -> None:
+    """With phase and wave, and those that would be refused; afterwards nothing differs any more."""
+    app = fleet.name("diff")
+    fleet.push(app, [config_map("web")])
+    fleet.application(app, namespace=namespace)
+    fleet.wait_run(app, phase="Succeeded")
+    hooks = [note("migrate", wave=-5), note("tell", "PreSync,PostSync"), note("alarm", "SyncFail")]
+    secret = hook("PostSync", {"apiVersion": "v1", "kind": "Secret", "metadata": {"generateName": "s-"}})
+    fleet.push(app, [*hooks, secret, config_map("web")])
+    assert [(change.action, str(change.id), change.reason) for change in differences(fleet, app)] == [
+        ("run", f"ConfigMap {namespace}/migrate", "PreSync wave -5"),
+        ("run", f"ConfigMap {namespace}/tell", "PreSync wave 0"),
+        ("run", f"ConfigMap {namespace}/tell", "PostSync wave 0"),
+        ("run", f"Secret {namespace}/s-*", "PostSync wave 0"),
+    ]
+    fleet.push(app, [hook("PreSync", job("migrate", completionz=1)), config_map("web")])
+    [refused] = differences(fleet, app)
+    assert (refused.action, "completionz" in refused.reason) == ("refuse", True)
+    good = fleet.push(app, [*hooks, config_map("web")])
+    fleet.ring(app)
+    fleet.wait_run(app, digest=good.digest, phase="Succeeded")
+    assert differences(fleet, app) == []
