@@ -10,6 +10,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 
+import orjson
+
 from fleetbeat.clients import applyset
 from fleetbeat.clients.ledger import Pen
 from fleetbeat.decisions.deletion import stays_because
