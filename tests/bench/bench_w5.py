@@ -44,7 +44,7 @@ class Taken:
 
 
 @contextmanager
-def measured(rig: Rig, watcher: Observer | None = None, *, driver: bool = False) -> Iterator[Taken]:
+def measured(rig: Rig, title: str, watcher: Observer | None = None, *, driver: bool = False) -> Iterator[Taken]:
     """CPU seconds, requests and Redis commands of the block; the times are the block's own business.
 
     ``driver``: the work is this process's.
@@ -65,6 +65,7 @@ def measured(rig: Rig, watcher: Observer | None = None, *, driver: bool = False)
         **counted(requests(rig.cluster) - asked),
     }
     if AUDIT:
+        print(f"    {title}")
         for (agent, what), count in sorted(rig.by_agent(position).items()):
             print(f"      {agent:<28} {what:<44} {count:>6}")
 
@@ -85,7 +86,7 @@ def first_sync(rig: Rig, app: str, waves: int) -> dict[str, float]:
     document = workload.application(app, rig.registry, "bench", "1h")
     with Observer(rig.cluster, f"{workload.LABEL}={big.version(app, 1)}", WATCHED, rig.folder) as observer:
         quiet()
-        with measured(rig, observer) as taken:
+        with measured(rig, f"{app}: first sync", observer) as taken:
             began, wall = time.monotonic(), time.time()
             rig.write(app, document)
             seen = observer.wait(OBJECTS, timeout=120)
@@ -97,7 +98,7 @@ def first_sync(rig: Rig, app: str, waves: int) -> dict[str, float]:
 def asked_for(rig: Rig, app: str) -> dict[str, float]:
     """Somebody asks for a sync, and nothing has changed: from the request to the report."""
     quiet()
-    with measured(rig) as taken:
+    with measured(rig, f"{app}: asked for") as taken:
         began = time.monotonic()
         rig.wait_state(app, handled=rig.request(app))
         took = time.monotonic() - began
@@ -111,7 +112,7 @@ def tick(rig: Rig, app: str) -> dict[str, float]:
     def done() -> int:
         return sum(worker.log.read_text().count("'nothing to do'") for worker in rig.workers)
 
-    with measured(rig) as taken:
+    with measured(rig, f"{app}: tick") as taken:
         before, began = done(), time.monotonic()
         publish_reconcile(rig.celery, [app], wire.TICK_QUEUE)
         while done() == before:
@@ -127,7 +128,7 @@ def one_change(rig: Rig, app: str, waves: int) -> dict[str, float]:
     big.push_bundle(rig.registry, app, big.manifests(app, OBJECTS, waves=waves, changed=[CHANGED]))
     with Observer(rig.cluster, f"{workload.LABEL}={big.version(app, 2)}", WATCHED, rig.folder) as observer:
         quiet()
-        with measured(rig, observer) as taken:
+        with measured(rig, f"{app}: one change", observer) as taken:
             began = time.monotonic()
             request = rig.request(app)
             (at, _), *_ = observer.wait(1, timeout=120)
@@ -141,7 +142,7 @@ def serial_loop(rig: Rig, app: str, figures: Figures) -> None:
     client = serial.connect(rig.cluster)
     for title, changed, expected in (("first", (), OBJECTS), ("nothing", (), 0), ("one change", [CHANGED], 1)):
         quiet()
-        with measured(rig, driver=True) as taken:
+        with measured(rig, f"{app}: {title}", driver=True) as taken:
             took, written = serial.sync(client, big.manifests(app, OBJECTS, changed=changed))
         assert written == expected, f"the serial loop wrote {written} objects, not {expected}"
         figures.setdefault(f"serial, {title}", []).append({"time": took, **taken.figures})
