@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+import yaml
 from fleet import Fleet, config_map, in_wave, outcomes, words
-from people import Hands
+from people import Hands, quiet
 from waiting import wait_for
 
+from fleetbeat import model
+from fleetbeat.clients.cluster import KubernetesCluster
 from fleetbeat.decisions.inventory import PART_OF, applyset_id, parent_name
+from fleetbeat.local.cluster import Cluster
+from fleetbeat.model import Credential, SecretText
+from fleetbeat.settings import Http
 
 FINALIZER = "hold.example.com/on"
 DEPENDS_ON = "config.kubernetes.io/depends-on"
@@ -411,3 +418,207 @@ def test_a_shared_object_fails_where_that_is_asked_for(fleet: Fleet, namespace: 
     assert entry["phase"] == "Failed"
     assert f"of application {a}" in entry["message"]
     assert fleet.get(config_maps(namespace, "free")) is None
+
+
+# ── what is the same, what has moved ─────────────────────────────────────────────────────────────────────────────
+
+
+def autoscaler(version: str, namespace: str) -> dict[str, Any]:
+    cpu = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}
+    target: dict[str, Any] = {"metrics": [cpu]} if version == "v2" else {"targetCPUUtilizationPercentage": 80}
+    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    return {
+        "apiVersion": f"autoscaling/{version}",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "web", "namespace": namespace},
+        "spec": {"scaleTargetRef": deployment, "minReplicas": 1, "maxReplicas": 3, **target},
+    }
+
+
+def event(group: str, namespace: str) -> dict[str, Any]:
+    about = {"apiVersion": "v1", "kind": "ConfigMap", "namespace": namespace, "name": "rest"}
+    said = {"type": "Normal", "reason": "Told", "action": "Telling", "reportingInstance": "here"}
+    same = {**said, "eventTime": "2026-11-30T12:00:00.000000Z", "metadata": {"name": "told", "namespace": namespace}}
+    if group:
+        return {
+            "apiVersion": f"{group}/v1",
+            "kind": "Event",
+            **same,
+            "regarding": about,
+            "reportingController": "x.io/y",
+        }
+    return {"apiVersion": "v1", "kind": "Event", **same, "involvedObject": about, "reportingComponent": "x.io/y"}
+
+
+@pytest.mark.parametrize(
+    ("make", "before", "after", "path"),
+    [
+        pytest.param(
+            autoscaler, "v1", "v2", "/apis/autoscaling/v2/namespaces/{}/horizontalpodautoscalers/web", id="version"
+        ),
+        pytest.param(event, "", "events.k8s.io", "/api/v1/namespaces/{}/events/told", id="group"),
+    ],
+)
+def test_one_object_under_another_api_version_is_never_deleted(
+    fleet: Fleet, namespace: str, make: Callable[[str, str], dict[str, Any]], before: str, after: str, path: str
+) -> None:
+    """Field case d1: the new one applied, the "old" one collected would delete what both of them are."""
+    app = fleet.name("renamed")
+    fleet.application(app, namespace=namespace)
+    bundles = [[quiet(make(version, namespace)), config_map("rest", namespace)] for version in (before, after)]
+    first = push_and_sync(fleet, app, bundles[0])
+    assert first["phase"] == "Succeeded", first["message"]
+    uid = (fleet.get(path.format(namespace)) or {})["metadata"]["uid"]
+    entry = push_and_sync(fleet, app, bundles[1])
+    assert entry["phase"] == "Succeeded"
+    fleet.sync(app)
+    live = fleet.get(path.format(namespace))
+    assert live is not None
+    assert live["metadata"]["uid"] == uid
+    assert not [word for word in words(fleet.writes(app)) if word.startswith("delete")]
+
+
+def test_an_object_that_moves_is_there_before_it_has_gone(fleet: Fleet, hands: Hands, namespace: str) -> None:
+    """To another namespace: the old one stays until everything else is healthy."""
+    app, other = fleet.name("moves"), fresh_namespace()
+    space = other["metadata"]["name"]
+    fleet.application(app)
+    push_and_sync(fleet, app, [other, config_map("web", namespace)])
+    start = fleet.clusters["test"].audit_position()
+    entry = push_and_sync(fleet, app, [other, config_map("web", space), in_wave(1, config_map("late", space))])
+    assert outcomes(entry) == {
+        f"ConfigMap {space}/web": "created",
+        f"ConfigMap {space}/late": "created",
+        f"ConfigMap {namespace}/web": "pruned",
+    }
+    assert words(fleet.writes(app, since=start)) == [
+        f"patch configmaps {space}/web",
+        f"patch configmaps {space}/late",
+        f"delete configmaps {namespace}/web",
+    ]
+
+
+def test_an_object_that_moves_to_another_group_is_two_objects(fleet: Fleet, namespace: str) -> None:
+    """Unlike two names of one stored object they have uids of their own."""
+    app = fleet.name("regroups")
+    old, new = (f"{uuid.uuid4().hex[:8]}.example.com" for _ in range(2))
+    definitions = [definition(old), definition(new)]
+    fleet.application(app)
+    push_and_sync(fleet, app, [*definitions, cart(old, "one", namespace)])
+    entry = push_and_sync(fleet, app, [*definitions, cart(new, "one", namespace)])
+    assert outcomes(entry) == {f"Cart.{new} {namespace}/one": "created", f"Cart.{old} {namespace}/one": "pruned"}
+
+
+# ── what is never pruned, what is never forgotten ────────────────────────────────────────────────────────────────
+
+
+def test_a_broken_file_prunes_nothing(fleet: Fleet, hands: Hands, namespace: str) -> None:
+    """Field case d5: it fails as a whole, names file and line, and the last good bundle is still healed."""
+    app = fleet.name("tabbed")
+    fleet.application(app, namespace=namespace)
+    files = {f"{name}.yaml": yaml.safe_dump(config_map(name, namespace)) for name in "abc"}
+    fleet.push(app, files)
+    fleet.sync(app)
+    start = fleet.clusters["test"].audit_position()
+    fleet.push(app, {**files, "b.yaml": files["b.yaml"].replace("  name:", "\tname:")})
+    entry = fleet.sync(app)
+    assert (entry["phase"], entry["error"]) == ("Failed", "ManifestError")
+    assert "b.yaml" in entry["message"]
+    assert "line" in entry["message"]
+    assert words(fleet.writes(app, since=start)) == []
+
+
+def test_a_copied_label_makes_nothing_ours(fleet: Fleet, hands: Hands, namespace: str) -> None:
+    """Field case d8: an operator copies labels and annotations to what it makes."""
+    app = fleet.name("copied")
+    fleet.application(app, namespace=namespace)
+    push_and_sync(fleet, app, [config_map("original", namespace), config_map("rest", namespace)])
+    original = hands.get(config_maps(namespace, "original"))["metadata"]
+    marks = {"labels": original["labels"], "annotations": original.get("annotations") or {}}
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "rest", "uid": original["uid"], "controller": True}
+    hands.create(config_maps(namespace), config_map("copy", **marks), "operator")
+    hands.create(config_maps(namespace), config_map("owned-copy", **marks, ownerReferences=[owner]), "operator")
+    entry = push_and_sync(fleet, app, [config_map("rest", namespace)])
+    assert outcomes(entry) == {f"ConfigMap {namespace}/original": "pruned"}
+    assert fleet.state(app)["sync"] == "Synced"
+    for name in ("copy", "owned-copy"):
+        assert not hands.gone(config_maps(namespace, name))
+
+
+def test_what_a_failed_sync_had_applied_is_pruned_later(fleet: Fleet, namespace: str) -> None:
+    """Field case d10. What the server refuses is found beforehand; a bundle can still fail half-way."""
+    app = fleet.name("partial")
+    fleet.application(app, namespace=namespace, timeout="1s")
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "never", "namespace": namespace},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "none-such",
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+    late = in_wave(1, config_map("b", namespace))
+    first = push_and_sync(fleet, app, [config_map("a", namespace), claim, late])
+    assert first["phase"] == "Failed"
+    assert fleet.get(config_maps(namespace, "a")) is not None
+    assert fleet.get(config_maps(namespace, "b")) is None
+    entry = push_and_sync(fleet, app, [config_map("b", namespace)])
+    assert outcomes(entry)[f"ConfigMap {namespace}/a"] == "pruned"
+    assert outcomes(entry)[f"ConfigMap {namespace}/b"] == "created"
+    assert fleet.get(config_maps(namespace, "a")) is None
+
+
+def test_long_names_never_mix(fleet: Fleet, namespace: str) -> None:
+    """Field case d12: two names of 70 characters, the first 62 the same, then a dash."""
+    start = f"{uuid.uuid4().hex}{'a' * 30}.{'b' * 2}-"
+    one, two = f"{start}eu", f"{start}us"
+    for app in (one, two):
+        fleet.application(app, namespace=namespace)
+        push_and_sync(fleet, app, [config_map(app, namespace), config_map(f"old-{app}", namespace)])
+    entry = push_and_sync(fleet, one, [config_map(one, namespace)])
+    assert outcomes(entry) == {f"ConfigMap {namespace}/old-{one}": "pruned"}
+    assert fleet.get(config_maps(namespace, f"old-{two}")) is not None
+    assert fleet.state(two)["sync"] == "Synced"
+
+
+def test_one_api_group_that_does_not_answer_prunes_nothing(
+    make_fleet: Callable[..., Fleet], cluster: Cluster, namespace: str
+) -> None:
+    """What cannot be listed must not look empty. When the group is back the rest is pruned."""
+    fleet, path = make_fleet(workers=1), "/apis/apiregistration.k8s.io/v1/apiservices"
+    group = f"{uuid.uuid4().hex[:8]}.example.com"
+    spec = {"group": group, "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 10}
+    service = {"namespace": namespace, "name": "nobody", "port": 443}
+    broken = {
+        "apiVersion": "apiregistration.k8s.io/v1",
+        "kind": "APIService",
+        "metadata": {"name": f"v1.{group}"},
+        "spec": {**spec, "service": service, "insecureSkipTLSVerify": True},
+    }
+    app, rest = fleet.name("partial"), config_map("rest", namespace)
+    fleet.application(app, namespace=namespace)
+    assert cluster.request("POST", path, broken)[0] == 201
+    try:
+        wait_for(lambda: not _complete(cluster), timeout=30, every=0.2, what="the group to be reported as stale")
+        push_and_sync(fleet, app, [rest, config_map("old", namespace)])
+        entry = push_and_sync(fleet, app, [rest])
+        assert (entry["phase"], entry["error"]) == ("Succeeded", "PruneRefused")
+        assert "Nothing is pruned: the cluster could not be asked about every kind" in entry["message"]
+        assert fleet.get(config_maps(namespace, "old")) is not None
+    finally:
+        cluster.request("DELETE", f"{path}/v1.{group}")
+    wait_for(lambda: _complete(cluster), timeout=30, every=0.2, what="the group to be forgotten")
+    entry = wait_for(lambda: _pruned(fleet.sync(app)), timeout=60, what="the prune")
+    assert entry == {f"ConfigMap {namespace}/old": "pruned"}
+
+
+def _complete(cluster: Cluster) -> bool:
+    ca, token = Credential(inline=SecretText(cluster.ca_pem)), Credential(inline=SecretText(cluster.token))
+    described = model.Cluster(name="test", server=cluster.server, ca=ca, token=token)
+    return KubernetesCluster.connect(described, http=Http()).api_set(refresh=True).complete
+
+
+def _pruned(entry: dict[str, Any]) -> dict[str, str]:
+    return {key: word for key, word in outcomes(entry).items() if word == "pruned"}

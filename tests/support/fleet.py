@@ -225,7 +225,8 @@ class Fleet:
 
     def request(self, app: str, reason: str = "test", *, confirm_prune: bool = False) -> str:
         """Ask for a sync as `fleetbeat sync` does; returns the request's id."""
-        wait_for(lambda: app in self.catalogs.names(), what=f"{app} in the catalog")
+        # Long: the first to ask waits for beat to start, on a machine that has other things to do.
+        wait_for(lambda: app in self.catalogs.names(), timeout=30, what=f"{app} in the catalog")
         request = uuid.uuid4().hex[:12]
         wait_for(
             lambda: (
