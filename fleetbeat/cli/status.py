@@ -110,7 +110,8 @@ def _show_one(v: View) -> None:
     for number, line in enumerate(v.message.splitlines()):
         click.echo(f"{'Message:' if number == 0 else '':<13}{line}")
     for condition in v.conditions:
-        click.echo(f"{condition['type'] + ':':<13}{condition['message'].removeprefix(condition['type'] + ': ')}")
+        if condition["message"] not in v.message:  # the first one stands there
+            click.echo(f"{condition['type'] + ':':<13}{condition['message'].removeprefix(condition['type'] + ': ')}")
 
 
 def _commit(v: View) -> str:

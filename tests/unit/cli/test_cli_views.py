@@ -167,6 +167,17 @@ def test_one_application_tells_commit_attempt_and_every_line_of_the_error() -> N
     assert lines[-2:] == ["Message: Deployment shop/web: unknown field", "second line"]
 
 
+def test_every_conflict_is_told_once() -> None:
+    told = [f"Conflict: data.{key} of ConfigMap shop/web is rewritten by operator each time" for key in "ab"]
+    conditions = [{"type": "Conflict", "status": "True", "message": message} for message in told]
+    seen = HEALTHY | {"sync": "OutOfSync", "reason": "Conflict", "conflicts": json.dumps(conditions)}
+    session = Fake({"shop": look(seen | {"message": f"1 skipped. {told[0]} (and 1 more)"})})
+    output = invoke(session, "status", "shop").output
+    assert [output.count(message.removeprefix("Conflict: ")) for message in told] == [1, 1]
+    assert "Conflict:    data.b of ConfigMap shop/web" in output
+    assert json.loads(invoke(session, "status", "shop", "-o", "json").output)["conditions"] == conditions
+
+
 def test_json_and_yaml_say_the_same() -> None:
     session = Fake({"shop": look(HEALTHY)})
     data = json.loads(invoke(session, "status", "-o", "json").stdout)
