@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 import orjson
 
@@ -14,7 +14,7 @@ from fleetbeat.model import Application, ObjectId
 from workers import tally
 from workers.parts import Parts
 
-#: So many conflicts are told in the state, which every look reads; the history entry has all of them.
+#: So many are told in the state, which every look reads; the history entry has all of them.
 TOLD = 20
 
 
@@ -68,6 +68,13 @@ def after_run(
         "truce": min((one.until for _, _, one in standing), default=""),
         "conflicts": orjson.dumps(told).decode() if told else "",
     }
+
+
+def yielded(before: str, plan: Plan, known: Container[ObjectId]) -> str:
+    """Field of the state: object → what of it is left to whom, as JSON. What was not compared is as it was."""
+    left = {ObjectId.from_key(key): told for key, told in orjson.loads(before or "{}").items()} | plan.yielded
+    there = {key.key: told for key, told in sorted(left.items()) if told and key in known}
+    return orjson.dumps(dict(list(there.items())[:TOLD])).decode() if there else ""
 
 
 def _limits(shared: Parts, application: Application | None) -> Limits:

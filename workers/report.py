@@ -78,6 +78,7 @@ def report(work: Work) -> Outcome:
             "rules": rules if first else state.get("rules", ""),
         }
         | (disputes.after_run(shared, state, record, plan, entries, application) if plan_text is not None else {})
+        | {"yielded": disputes.yielded(state.get("yielded", ""), plan, known)}
         | (removal.end(work, end) if is_removal(record) else {}),
         next_look=0.0 if judge_anew and end.phase == "Succeeded" else _pause(application, record, end, failures),
         replace_newest=again,

@@ -8,7 +8,7 @@ from typing import Any
 
 from fleetbeat.clients.runs import Look
 from fleetbeat.decisions.choice import Order
-from fleetbeat.model import Revision
+from fleetbeat.model import ObjectId, Revision
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,8 @@ class View:
     objects: int | None
     failures: int
     held_back: str = ""  #: why it is not at what its source means: a pin or a veto
-    conditions: list[dict[str, Any]] = field(default_factory=list)  #: Conflict: a field that is left to a rival for now
+    conditions: list[dict[str, Any]] = field(default_factory=list)
+    """Conflict: a field that is left to a rival for now. Yielded: one that is left to others as the rules say."""
 
     def to_json(self) -> dict[str, Any]:
         """For ``-o json|yaml``: Argo CD's words, Flux's revision form."""
@@ -84,7 +85,7 @@ def view(app: str, look: Look, *, now_ms: float, due_ms: float | None, held: str
         objects=int(state["objects"]) if state.get("objects") else None,
         failures=int(state.get("failures", 0) or 0),
         held_back=_held_back(look),
-        conditions=json.loads(state.get("conflicts") or "[]"),
+        conditions=[*json.loads(state.get("conflicts") or "[]"), *_yielded(state.get("yielded") or "{}")],
     )
 
 
@@ -110,6 +111,19 @@ def _held_back(look: Look) -> str:
     if look.state.get("held_back") or not pin:
         return look.state.get("held_back", "")
     return f"pinned to {Revision(pin.digest).short} {pin}, not taken up yet"
+
+
+def _yielded(text: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "type": "Yielded",
+            "status": "True",
+            "reason": "LeftToOthers",
+            "message": f"{ObjectId.from_key(key)}: {told}",
+            "object": str(ObjectId.from_key(key)),
+        }
+        for key, told in json.loads(text).items()
+    ]
 
 
 def _message(look: Look) -> str:

@@ -11,7 +11,7 @@ says so); a read and a dry-run for one that is there.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fleetbeat.decisions.changes import GONE, fingerprint, moved
 from fleetbeat.decisions.fights import WHOLE, Dispute, told
@@ -41,6 +41,7 @@ class Verdict:
     absent: bool = False
     truces: Mapping[str, Dispute] = field(default_factory=dict)  #: fields that differ and are left alone for now
     shared: bool = False  #: another application's: left to it, and claimed
+    yielded: str | None = None  #: which fields are left to whom, "" = none; None = it was not compared
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,10 @@ class Comparison:
     @property
     def truces(self) -> dict[ObjectId, Mapping[str, Dispute]]:
         return {key: v.truces for key, v in self.verdicts.items() if v.truces}
+
+    @property
+    def yielded(self) -> dict[ObjectId, str]:
+        return {key: v.yielded for key, v in self.verdicts.items() if v.yielded is not None}
 
 
 class Comparer:
@@ -193,7 +198,8 @@ class Comparer:
             if current is None:
                 raise NotYet(f"{key} comes and goes; it is looked at again")
         weighed = self._weigher.weigh(resource, manifest, current)
-        return self._verdict(index, manifest, weighed, rendered, same_manifest)
+        verdict = self._verdict(index, manifest, weighed, rendered, same_manifest)
+        return replace(verdict, yielded=weighed.yielded)
 
     def _left_alone(self, manifest: Manifest, meta: Body | None, rendered: str, why: str) -> Verdict:
         result = ObjectResult(manifest.id, "unchanged", f"left alone: {why}", wave_of(manifest))

@@ -125,6 +125,7 @@ class Plan:
     truces: Disputes = field(default_factory=dict)  #: fields that differ and are left alone for now
     complete: bool = True  #: False: some kinds could not be seen, so what is known of them is not forgotten
     claims: tuple[ObjectId, ...] = ()  #: wanted objects that another application of this installation owns
+    yielded: dict[ObjectId, str] = field(default_factory=dict)  #: of the compared objects: what is left to whom
 
     def truce(self, key: ObjectId, name: str, _party: str) -> Dispute | None:
         """Is this field left alone in this run? As ``weigh.Truces``, for whoever weighs an object once more."""
@@ -152,6 +153,7 @@ class Plan:
                 "truces": fights.to_json(self.truces),
                 "complete": self.complete,
                 "claims": [key.key for key in self.claims],
+                "yielded": {key.key: told for key, told in self.yielded.items()},
             }
         )
 
@@ -172,6 +174,7 @@ class Plan:
             truces=fights.from_json(data["truces"]),
             complete=data.get("complete", True),
             claims=tuple(of(key) for key in data.get("claims", ())),
+            yielded={of(key): told for key, told in data.get("yielded", {}).items()},
         )
 
 

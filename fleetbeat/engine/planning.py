@@ -113,6 +113,7 @@ def make_plan(
         truces=comparison.truces,
         complete=apis.complete,
         claims=comparison.shared,
+        yielded=comparison.yielded,
     )
     return plan, comparison
 

@@ -47,6 +47,7 @@ class Weighed:
     notes: tuple[str, ...] = ()  #: what is left to others, and why
     fields: tuple[tuple[str, str], ...] = ()  #: what a write puts back, and who had set it, as fights are counted
     truces: Mapping[str, Dispute] = field(default_factory=dict)  #: fields that are fought over and left for a while
+    yielded: str = ""  #: of the notes, what spec.conflicts or the defaults leave to others
 
     @property
     def differs(self) -> bool:
@@ -163,7 +164,7 @@ class Weigher:
                 if any(one.name in truces for one in fields(paths, conflicts(live, paths))):
                     found = ()  # it cannot be left out of this write: then the object is not written for now
             if not found:
-                return Weighed(live, seen, live, notes=notes, truces=truces)
+                return Weighed(live, seen, live, notes=notes, truces=truces, yielded=told(decided.left))
             paths = tuple(path for path in paths if path not in decided.left_paths)
         over = None
         if how == "apply":
@@ -185,6 +186,7 @@ class Weigher:
             notes=notes,
             fields=fights.collapsed((one.name, one.party) for one in found),
             truces=truces,
+            yielded=told(decided.left),
         )
 
     def _truces(self, key: ObjectId, found: Sequence[Field]) -> dict[str, Dispute]:

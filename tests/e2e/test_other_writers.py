@@ -21,6 +21,7 @@ from rivals import Rival, over_a_key
 from waiting import wait_for
 from webhook import Mutate, Webhook
 
+from fleetbeat.cli.status_view import view
 from fleetbeat.local.cluster import Cluster
 
 Body = dict[str, Any]
@@ -76,6 +77,12 @@ def at_peace(fleet: Fleet, app: str, *paths: str, cluster: str = "") -> None:
         for count in ("generation", "resourceVersion"):
             assert now["metadata"].get(count) == body["metadata"].get(count), path
     assert fleet.state(app)["sync"] == "Synced"
+
+
+def conditions(fleet: Fleet, app: str) -> list[Body]:
+    """As ``fleetbeat status -o json`` shows them."""
+    found: list[Body] = view(app, fleet.runs.look(app), now_ms=0, due_ms=None).to_json()["conditions"]
+    return found
 
 
 def again(fleet: Fleet, app: str, *manifests: Body) -> Body:
@@ -211,6 +218,11 @@ def test_an_autoscaler(controlled: Fleet) -> None:
     live = hands.get(path)
     assert live["spec"]["replicas"] == 4
     assert live["metadata"]["generation"] == generation + 1
+    said = f"Deployment {space}/web: spec.replicas is left to kube-controller-manager (Update of scale"
+    assert [one["message"].startswith(said) for one in conditions(controlled, app)] == [True]
+    controlled.push(app, [deployment(None, "web:2"), scaler])
+    controlled.tick(app)
+    assert conditions(controlled, app) == []
 
 
 def test_a_ca_injector(
@@ -307,6 +319,7 @@ def test_an_operator_with_a_key_of_its_own(
     hands.apply(path, config_map("web", namespace, {"leader": "pod-1", "epoch": "7"}), "elector")
     (result,) = look(fleet, app)["results"]
     assert hands.get(path)["data"] == {"leader": "pod-1" if yields else "nobody", "k": "1", "epoch": "7"}
+    assert bool(conditions(fleet, app)) is yields
     if yields:
         assert result["outcome"] == "unchanged"
         assert "data.leader is left to elector (Apply, " in result["reason"]
