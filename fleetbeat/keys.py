@@ -18,8 +18,8 @@ BELL = PREFIX + "bell"
 CATALOG = PREFIX + "catalog"
 #: hash of applications with deletionPolicy Delete that have left the catalog: app → sealed JSON of its document and its
 #: cluster's, "<app>/since" → ms, "<app>/held" → why nothing is deleted yet, "<app>/go", "<app>/confirmed",
-#: "<app>/skip-hooks" → "1" when a person has said so. Writer: beat, the command line. A member leaves with its objects,
-#: or when it is back in the catalog.
+#: "<app>/skip-hooks" → "1" when a person has said so, "<app>/PreDelete", "<app>/PostDelete" → "1" when its hooks have
+#: run. Writer: beat, workers, the command line. A member leaves with its objects, or when it is back in the catalog.
 DEPARTING = PREFIX + "departing"
 #: hash: at (ms, when the catalog was last published or found broken), error (what was wrong with it), digest (keyed, of
 #: what is in force), entries and published (how many, since when), periods (digest of PERIODS). Writer: beat. Kept.

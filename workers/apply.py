@@ -150,6 +150,12 @@ class _Stage:
             return self._next({})  # an execution before this one was killed just then
         if waits := self._take():
             return waits
+        if is_removal(work.record):
+            removal.passed(work, self.plan, self.number)
+        if self.stage.part == "unhook":
+            if there := removal.unhook(work, where):
+                return self._wait(f"{memory.joined(there)} to go", {}, int(work.record.get("looks") or 0) + 1)
+            return self._next({})
         if self.number == 0:
             self._check_claims()
         if self.number == 0 and self.plan.create_namespace:

@@ -11,6 +11,7 @@ from fleetbeat.clients.orders import Orders
 from fleetbeat.clients.runs import Fields
 from fleetbeat.decisions.confirmation import confirmed
 from fleetbeat.decisions.hook_runs import due
+from fleetbeat.decisions.hooks import runs_at_deletion
 from fleetbeat.decisions.inventory import format_claims, group_kinds, namespaces
 from fleetbeat.decisions.lifecycle import after
 from fleetbeat.engine.kinds import api_set_with_owned
@@ -83,8 +84,11 @@ def diff(work: Work) -> Outcome:
         "parent": "" if parent else "absent",
         "claim": orjson.dumps(sorted(key.key for key in plan.claims if key not in claimed)).decode(),
     }
+    at_deletion: Fields = {
+        "deletion_hooks": digest if any(runs_at_deletion(m.annotations) for m in manifests) else "",
+    }
     pinned: Fields = {"pin_noted": parent.pinned if parent else ""}
-    return Next(after("diff", stages), {**nothing_done, **found, **hooks, **pinned, "home": home})
+    return Next(after("diff", stages), {**nothing_done, **found, **hooks, **at_deletion, **pinned, "home": home})
 
 
 def _with_parent(plan: Plan, listing: str, own: str, hooks: bool) -> Plan:

@@ -1,8 +1,8 @@
 """Steps of a deletion: where they differ from those of a sync (``departing.py`` tells when one begins).
 
-``pull`` and ``render`` have nothing to do without hooks; the plan is made from the cluster alone, where the ApplySet
-parent lists every kind of object the application has. What was written before is deleted the way back, stage by stage,
-and the parent last: a deletion that is broken off at any point is begun anew by the next run.
+The bundle is needed for its hooks alone. What goes is planned from the cluster, where the ApplySet parent lists every
+kind of object the application has. It is deleted the way back, stage by stage, and the parent last: a deletion that is
+broken off at any point is begun anew by the next run, but for hooks that have gone through.
 """
 
 from __future__ import annotations
@@ -12,40 +12,96 @@ from dataclasses import replace
 
 from fleetbeat.clients import applyset
 from fleetbeat.clients.runs import Fields
-from fleetbeat.decisions.inventory import group_kinds
+from fleetbeat.decisions.hooks import is_hook
+from fleetbeat.decisions.inventory import group_kinds, split_group_kind
 from fleetbeat.decisions.lifecycle import Ending, after
 from fleetbeat.engine import deleting
-from fleetbeat.engine.deleting import find, plan_deletion
+from fleetbeat.engine.deleting import DELETION_PHASES, find, hooks_of, plan_deletion, refused_hooks
+from fleetbeat.engine.hooking import Hooks
+from fleetbeat.engine.judging import Judge
 from fleetbeat.engine.kinds import api_set_for, api_set_with_owned
-from fleetbeat.engine.plan import Plan, manifests_to_json
+from fleetbeat.engine.plan import Plan, manifests_from_json, manifests_to_json
+from fleetbeat.engine.rendering import render as render_bundle
+from fleetbeat.engine.weigh import Weigher
 from fleetbeat.engine.write import Done
-from fleetbeat.errors import LostLock, NotYet
-from fleetbeat.model import ObjectId, ObjectResult
+from fleetbeat.errors import FleetbeatError, LostLock, NotYet, Permanent, StoreUnavailable
+from fleetbeat.model import Manifest, ObjectId, ObjectResult, Revision
 from workers import memory, tally
+from workers.departing import BACK
 from workers.target import Target, target
-from workers.task import HELD_PAUSE, Next, Outcome, Wait, Work
+from workers.task import HELD_PAUSE, Next, Outcome, Wait, Work, start_over
+
+#: In place of the digest of the bundle whose hooks a deletion runs: no sync has gone through that could know it.
+UNKNOWN = "?"
 
 #: Keeps results, as ``write_stage`` has it.
 Record = Callable[[Sequence[Done]], None]
 
 
+class BundleUnavailable(NotYet):
+    """The bundle is needed for its hooks, and cannot be had or read any more."""
+
+
 def pull(work: Work) -> Outcome:
-    """No bundle is needed to delete. Which one was there last is told by Redis, or by the cluster."""
-    digest = work.record.get("digest", "")
-    if not digest:
-        where = target(work.parts, work.turn.app, run=work.turn.run, removal=True)
-        parent = applyset.read(where.cluster, work.parts.settings.namespace, work.turn.app)
-        digest = parent.digest if parent else ""
-    return Next("diff", {"digest": digest})
+    """The bundle that was applied last, by its digest, when it has hooks to run or nobody knows whether it has."""
+    shared, app = work.parts, work.turn.app
+    where = target(shared, app, run=work.turn.run, removal=True)
+    parent = applyset.read(where.cluster, shared.settings.namespace, app)
+    state, departure = shared.runs.look(app).state, shared.departures.get(app)
+    digest = work.record.get("digest") or (parent.digest if parent else "")
+    wanted = state.get("deletion_hooks", UNKNOWN)
+    if wanted == UNKNOWN:
+        wanted = digest if parent else ""
+    if not wanted or departure is None or departure.skip_hooks or departure.done >= set(DELETION_PHASES):
+        return Next("diff", {"digest": digest, "rendered": ""})
+    try:
+        layer, revision = memory.pull(shared, where.application.source, Revision(wanted, work.record.get("tag", "")))
+    except StoreUnavailable:
+        raise
+    except FleetbeatError as error:
+        raise _without(app, wanted, error) from error
+    told = {"source": revision.source, "revision": revision.revision, "revision_created": revision.created}
+    return Next("render", {"digest": wanted, "layer": layer, **told})
+
+
+def render(work: Work) -> Outcome:
+    """Of the bundle only its hooks matter."""
+    shared, record, app = work.parts, work.record, work.turn.app
+    layer = shared.blobs.get(record["layer"])
+    if layer is None:
+        return start_over()
+    limits, digest = shared.settings.bundles, record["digest"]
+    where = target(shared, app, run=work.turn.run, fence=work.turn.fence, digest=digest, removal=True)
+    try:
+        rendered = render_bundle(
+            layer, where.application, where.cluster, max_unpacked=limits.max_unpacked, max_entries=limits.max_entries
+        )
+    except Permanent as error:
+        raise _without(app, digest, error) from error
+    hooks = [manifest for manifest in rendered.manifests if is_hook(manifest.annotations)]
+    return Next("diff", {"rendered": shared.blobs.put(manifests_to_json(hooks))})
+
+
+def _without(app: str, digest: str, error: FleetbeatError) -> BundleUnavailable:
+    return BundleUnavailable(
+        f"the hooks of bundle {digest} are to run before and after the deletion, and it cannot be had: {error}. "
+        f"Without them: fleetbeat delete {app} --skip-hooks"
+    )
 
 
 def plan(work: Work) -> Outcome:
     """What is there, in which order it goes. Waits while an object asks for a person's word."""
-    shared, app = work.parts, work.turn.app
-    where = target(shared, app, run=work.turn.run, digest=work.record["digest"], removal=True)
+    shared, app, record = work.parts, work.turn.app, work.record
+    rendered = shared.blobs.get(record["rendered"]) if record.get("rendered") else manifests_to_json([])
+    departure = shared.departures.get(app)
+    if rendered is None:
+        return start_over()
+    if departure is None:
+        return Next("report", {"superseded": BACK})
+    manifests = [] if departure.skip_hooks else manifests_from_json(rendered)
+    where = target(shared, app, run=work.turn.run, digest=record["digest"], removal=True)
     parent = applyset.read(where.cluster, shared.settings.namespace, app)
     kinds = _kinds(work, parent)
-    departure = shared.departures.get(app)
     found = find(
         where.cluster,
         api_set_with_owned(where.cluster, (), kinds),
@@ -53,12 +109,15 @@ def plan(work: Work) -> Outcome:
         shared.pool,
         applyset=where.applyset,
         home=shared.settings.namespace,
-        confirmed=departure is not None and departure.confirmed,
+        confirmed=departure.confirmed,
     )
     if found.unconfirmed:
         message = f"{memory.joined(found.unconfirmed)} asks for a confirmation (Delete=confirm)"
         return Wait(work.turn.step, HELD_PAUSE, f"{message}: fleetbeat delete {app} --confirm")
-    planned = plan_deletion(found) if parent is not None or found.delete or found.kept else Plan()
+    there = parent is not None or found.delete or found.kept
+    hooks = hooks_of(manifests, work.turn.run, [phase for phase in DELETION_PHASES if phase not in departure.done])
+    refused = tuple(refused_hooks(hooks.runs, manifests, _runner(work, where, manifests)))
+    planned = Plan(settled=refused) if refused or not there else plan_deletion(found, hooks)
     fields: Fields = {
         "written": "",
         "stage": "",
@@ -66,12 +125,39 @@ def plan(work: Work) -> Outcome:
         "looks": 0,
         "owned": "",
         "plan": shared.blobs.put(planned.to_json()),
-        "rendered": shared.blobs.put(manifests_to_json([])),
+        "rendered": shared.blobs.put(manifests_to_json(manifests)),
         "stages": len(planned.stages),
         "parent": "" if parent else "absent",
         "home": parent.uid if parent else "",
+        "hooking": "",
     }
     return Next(after("diff", len(planned.stages)), fields)
+
+
+def _runner(work: Work, where: Target, manifests: Sequence[Manifest]) -> Hooks:
+    apis = api_set_for(where.cluster, {(m.id.group, m.id.kind) for m in manifests})
+    return Hooks(
+        where.cluster,
+        apis,
+        run=work.turn.run,
+        manifests=manifests,
+        weigher=Weigher(where.cluster, where.application, where.applyset),
+        judge=Judge(where.application, where.cluster, apis),
+    )
+
+
+def passed(work: Work, plan: Plan, number: int) -> None:
+    """Stage ``number`` begins: the hooks before it have done their work, and no later run runs them again."""
+    if phases := deleting.passed(plan, number):
+        work.parts.departures.passed(work.turn.app, phases)
+
+
+def unhook(work: Work, where: Target) -> list[ObjectId]:
+    """Delete what hooks have left; returns what is not gone yet."""
+    parent = applyset.read(where.cluster, work.parts.settings.namespace, work.turn.app)
+    kinds = parent.hook_kinds if parent else frozenset()
+    apis = api_set_for(where.cluster, {split_group_kind(kind) for kind in kinds})
+    return deleting.unhook(where.cluster, apis, kinds, where.applyset, work.parts.pool)
 
 
 def is_over(work: Work, where: Target) -> bool:
@@ -130,7 +216,7 @@ def end(work: Work, ending: Ending) -> dict[str, str | int | float]:
     if ending.phase != "Succeeded":
         return {**forgotten, "sync": "Unknown"}
     work.parts.departures.end(work.turn.app, int(work.record["since"]))
-    return {**forgotten, **dict.fromkeys(_OF_A_BUNDLE, ""), "objects": 0}
+    return {**forgotten, **dict.fromkeys(_OF_A_BUNDLE, ""), "objects": 0, "deletion_hooks": UNKNOWN}
 
 
 _OF_A_BUNDLE = ("digest", "tag", "source", "revision", "created", "fights", "truce", "conflicts")

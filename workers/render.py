@@ -6,14 +6,18 @@ import orjson
 
 from fleetbeat.engine.plan import manifests_to_json
 from fleetbeat.engine.rendering import render as render_bundle
+from workers import removal
+from workers.departing import is_removal
 from workers.target import target
-from workers.task import Next, Work, start_over
+from workers.task import Next, Outcome, Work, start_over
 
 #: Kept with the run; a bundle with more skipped files than this is told enough.
 MAX_WARNINGS = 20
 
 
-def render(work: Work) -> Next:
+def render(work: Work) -> Outcome:
+    if is_removal(work.record):
+        return removal.render(work)
     shared, record = work.parts, work.record
     layer = shared.blobs.get(record["layer"])
     if layer is None:

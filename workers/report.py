@@ -213,6 +213,7 @@ def _state(
             "source": revision.source,
             "revision": revision.revision,
             "created": revision.created,
+            "deletion_hooks": record.get("deletion_hooks", ""),
             "objects": sum(result.outcome not in ("pruned", "handed-over") and not result.phase for result in results),
         }
     return fields

@@ -5,5 +5,5 @@ if redis.call('HGET', KEYS[1], ARGV[1] .. '/since') ~= ARGV[2] then
   return 0
 end
 redis.call('HDEL', KEYS[1], ARGV[1], ARGV[1] .. '/since', ARGV[1] .. '/held', ARGV[1] .. '/go', ARGV[1] .. '/confirmed',
-  ARGV[1] .. '/skip-hooks')
+  ARGV[1] .. '/skip-hooks', ARGV[1] .. '/PreDelete', ARGV[1] .. '/PostDelete')
 return 1

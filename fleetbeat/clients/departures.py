@@ -7,7 +7,7 @@ stay.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -18,7 +18,7 @@ from fleetbeat.catalog import parse_cluster, parse_entry
 from fleetbeat.clients.store import Store, errors
 from fleetbeat.model import Application, Cluster
 
-_WORDS = ("since", "held", "go", "confirmed", "skip-hooks")
+_WORDS = ("since", "held", "go", "confirmed", "skip-hooks", "PreDelete", "PostDelete")
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ class Departure:
     go: bool  #: at once, whatever holds it
     confirmed: bool  #: what asks for a confirmation (``Delete=confirm``) goes too
     skip_hooks: bool  #: without its PreDelete and PostDelete hooks
+    done: frozenset[str] = frozenset()  #: of PreDelete and PostDelete those whose hooks have gone through
 
 
 class Departures:
@@ -55,7 +56,7 @@ class Departures:
             current = cast("bytes | None", self._store.redis.hget(keys.CATALOG, entry))
         # Credentials are rotated; those of the day it left may be good for nothing now.
         cluster = orjson.loads(self._store.unseal(current, f"catalog:{entry}")) if current else kept["cluster"]
-        since, held, go, confirmed, skip_hooks = ((word or b"").decode() for word in said)
+        since, held, go, confirmed, skip_hooks, *phases = ((word or b"").decode() for word in said)
         both = orjson.dumps([kept["application"], cluster], option=orjson.OPT_SORT_KEYS)
         return Departure(
             application=parse_entry(kept["application"], f"Application {app} in Redis"),
@@ -66,6 +67,7 @@ class Departures:
             go=bool(go),
             confirmed=bool(confirmed),
             skip_hooks=bool(skip_hooks),
+            done=frozenset(phase for phase, said in zip(_WORDS[-2:], phases, strict=True) if said),
         )
 
     def held(self) -> dict[str, str]:
@@ -83,6 +85,10 @@ class Departures:
         """A person wants it gone, now. False: it does not depart."""
         words = ["go", *(["confirmed"] if confirmed else []), *(["skip-hooks"] if skip_hooks else [])]
         return bool(self._store.script("departure_note", [keys.DEPARTING], [app, *words]))
+
+    def passed(self, app: str, phases: Iterable[str]) -> None:
+        """The hooks of these phases (PreDelete, PostDelete) have gone through: no later run runs them again."""
+        self._store.script("departure_note", [keys.DEPARTING], [app, *phases])
 
     def end(self, app: str, since: int) -> bool:
         """Forget it, unless it departed anew since."""

@@ -17,7 +17,8 @@ end
 for _ = 1, tonumber(ARGV[4]) do
   local app = ARGV[i]
   if redis.call('HGET', KEYS[1], 'Application/' .. app) == ARGV[i + 1] then
-    redis.call('HDEL', KEYS[3], app .. '/held', app .. '/go', app .. '/confirmed', app .. '/skip-hooks')
+    redis.call('HDEL', KEYS[3], app .. '/held', app .. '/go', app .. '/confirmed', app .. '/skip-hooks',
+      app .. '/PreDelete', app .. '/PostDelete')
     redis.call('HSET', KEYS[3], app, ARGV[i + 2], app .. '/since', now)
   end
   i = i + 3
@@ -30,7 +31,7 @@ for _, app in ipairs(redis.call('HKEYS', KEYS[3])) do
     -- a word about an application, not one
   elseif redis.call('HEXISTS', KEYS[1], 'Application/' .. app) == 1 then -- it is back
     redis.call('HDEL', KEYS[3], app, app .. '/since', app .. '/held', app .. '/go', app .. '/confirmed',
-      app .. '/skip-hooks')
+      app .. '/skip-hooks', app .. '/PreDelete', app .. '/PostDelete')
   elseif ARGV[5] ~= '' and redis.call('HEXISTS', KEYS[3], app .. '/go') == 0 then
     redis.call('HSET', KEYS[3], app .. '/held', ARGV[5])
   end

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fleetbeat.decisions.inventory import PART_OF, ObjectMeta
+from fleetbeat.decisions.hook_runs import RUN
+from fleetbeat.decisions.inventory import HOOK_OF, PART_OF, ObjectMeta
 from fleetbeat.decisions.options import SYNC_OPTIONS
 from fleetbeat.decisions.pruning import keep_mark, sync_options
 from fleetbeat.model import ObjectId
@@ -105,3 +106,9 @@ def stays_because(meta: ObjectMeta, *, confirmed: bool = True) -> str:
 
 
 _RECONCILE = "kustomize.toolkit.fluxcd.io/reconcile"
+
+
+def is_hooks_object(meta: ObjectMeta, applyset: str) -> bool:
+    """Did a hook of the application make this object? Not what a controller made of it, with a copy of the label."""
+    made = meta.labels.get(HOOK_OF) == applyset and RUN in meta.annotations and not meta.controller
+    return made and not stays_because(meta)

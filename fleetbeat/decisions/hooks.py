@@ -74,6 +74,12 @@ def read(annotations: Mapping[str, str]) -> tuple[Hook | None, list[str]]:
     return None, []
 
 
+def runs_at_deletion(annotations: Mapping[str, str]) -> bool:
+    """Is it a hook of PreDelete or PostDelete?"""
+    hook, _ = read(annotations)
+    return hook is not None and any(phase not in OF_A_SYNC for phase in hook.phases)
+
+
 def is_hook(annotations: Mapping[str, str]) -> bool:
     """Whether ``read`` finds one."""
     if HOOK in annotations:

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import contextlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from fleetbeat.decisions.deletion import DeletionDecision, needs_confirmation, stays_because, to_delete
-from fleetbeat.decisions.inventory import PART_OF, ObjectMeta
-from fleetbeat.decisions.leaving import Leaver, removal_stages
+from fleetbeat.decisions.deletion import (
+    DeletionDecision,
+    is_hooks_object,
+    needs_confirmation,
+    stays_because,
+    to_delete,
+)
+from fleetbeat.decisions.inventory import HOOK_OF, PART_OF, ObjectMeta, split_group_kind
+from fleetbeat.decisions.leaving import Leaver, RemovalStage, removal_stages
 from fleetbeat.decisions.ownership import Ours, owner_of
+from fleetbeat.decisions.tiers import PREREQUISITES
+from fleetbeat.decisions.waves import Stage, arrange
+from fleetbeat.engine.hooking import Hooks, cleaned_up, planned
 from fleetbeat.engine.observe import observe
 from fleetbeat.engine.parallel import Requests
-from fleetbeat.engine.plan import Plan, Removal, StagePlan
+from fleetbeat.engine.plan import HookRun, Plan, Removal, StagePlan
 from fleetbeat.engine.write import TRIES
 from fleetbeat.errors import Conflict, NotYet, Refused, Rejected, Unauthorized
-from fleetbeat.model import ApiSet, ObjectId, ObjectResult
+from fleetbeat.model import ApiResource, ApiSet, Manifest, ObjectId, ObjectResult
 from fleetbeat.ports import ClusterPort, Seen
+
+DELETION_PHASES = ("PreDelete", "PostDelete")
 
 
 def find(
@@ -45,8 +58,56 @@ def find(
     return to_delete(metas, applyset=applyset, home=home, confirmed=confirmed)
 
 
-def plan_deletion(decision: DeletionDecision) -> Plan:
-    """Objects that stay are let go of first: what is in a Namespace that goes must not look like ours."""
+@dataclass(frozen=True)
+class DeletionHooks:
+    """The hooks before and after a deletion."""
+
+    stages: Mapping[str, tuple[StagePlan, ...]] = field(default_factory=dict)  #: phase → its stages
+    runs: tuple[HookRun, ...] = ()
+    failing: tuple[StagePlan, ...] = ()  #: what follows when one has failed
+
+
+def hooks_of(manifests: Sequence[Manifest], run: str, phases: Iterable[str]) -> DeletionHooks:
+    """``manifests``: hooks alone. ``phases``: of PreDelete and PostDelete those that are still to be run."""
+    stages: dict[str, tuple[StagePlan, ...]] = {}
+    runs: list[HookRun] = []
+    for phase in phases:
+        order = [stage for stage in arrange(manifests, complete=False).stages if stage.phase == phase]
+        mine = list(planned(order, manifests, run))
+        names = {manifests[one.index].id: one.id for one in mine}
+        found = [replace(_as_planned(stage, names), phase=stage.phase) for stage in order]
+        if going := cleaned_up(mine, manifests, succeeded=True):
+            found.append(StagePlan(0, "cleanup", (tuple(going),), (), order[0].phase))
+        stages[phase] = tuple(found)
+        runs += mine
+    going = cleaned_up(runs, manifests, succeeded=False)
+    failing = (StagePlan(0, "cleanup", (tuple(going),), phase=""),) if going else ()
+    return DeletionHooks(stages, tuple(runs), failing)
+
+
+def _as_planned(stage: Stage, names: Mapping[ObjectId, ObjectId]) -> StagePlan:
+    return StagePlan(stage.wave, stage.part, tuple(tuple(names[key] for key in tier) for tier in stage.tiers))
+
+
+def refused_hooks(runs: Sequence[HookRun], manifests: Sequence[Manifest], runner: Hooks) -> list[ObjectResult]:
+    """Which of them the API server would refuse: asked before anything is deleted. Writes nothing."""
+    accounts = {(m.id.namespace, m.id.name) for m in manifests if m.id.group_kind == "ServiceAccount"}
+    spaces = {m.id.name for m in manifests if m.id.group_kind == "Namespace"}
+
+    def exempt(manifest: Manifest) -> bool:
+        account = manifest.body.get("spec", {}).get("serviceAccountName") if manifest.id.kind == "Pod" else None
+        return (manifest.id.namespace, account) in accounts or manifest.id.namespace in spaces
+
+    once = {one.index: one for one in reversed(runs)}.values()
+    return [result for one in once if (result := runner.try_out(one, exempt)) is not None]
+
+
+def plan_deletion(decision: DeletionDecision, hooks: DeletionHooks) -> Plan:
+    """Hooks before, what stays, what goes, hooks after, and last what contains other things, and the record.
+
+    Objects that stay are let go of first: what is in a Namespace that goes must not look like ours. Namespaces and
+    definitions go after the hooks, which live in them.
+    """
     order = removal_stages([Leaver.of(meta) for meta in decision.delete])
     found = {meta.id: meta for meta in decision.delete}
     removals = [
@@ -60,13 +121,57 @@ def plan_deletion(decision: DeletionDecision) -> Plan:
         for stage in order
         for key in stage.ids
     ]
-    stages = [StagePlan(0, "release", (tuple(key for key, _ in decision.kept),))] if decision.kept else []
-    stages += [StagePlan(stage.wave, "prune", stage.tiers) for stage in order]
+    contents = [stage for stage in order if not _contains(stage)]
+    containers = [stage for stage in order if _contains(stage)]
+    kept = tuple(key for key, _ in decision.kept)
     return Plan(
         removals=tuple(removals),
-        stages=(*stages, StagePlan(0, "farewell", ())),
+        stages=(
+            *hooks.stages.get("PreDelete", ()),
+            *([StagePlan(0, "release", (kept,))] if kept else []),
+            *(StagePlan(stage.wave, "prune", stage.tiers) for stage in contents),
+            *hooks.stages.get("PostDelete", ()),
+            StagePlan(0, "unhook", ()),
+            *(StagePlan(stage.wave, "prune", stage.tiers) for stage in containers),
+            StagePlan(0, "farewell", ()),
+        ),
+        hooks=hooks.runs,
+        failing=hooks.failing,
         settled=tuple(ObjectResult(key, "kept", why) for key, why in decision.kept),
     )
+
+
+def _contains(stage: RemovalStage) -> bool:
+    """Namespaces and definitions have stages of their own."""
+    return all(key.group_kind in PREREQUISITES for key in stage.ids)
+
+
+def passed(plan: Plan, number: int) -> list[str]:
+    """The phases whose hooks have all gone through when stage ``number`` begins."""
+    of_hooks = {stage.phase: position for position, stage in enumerate(plan.stages) if stage.phase in DELETION_PHASES}
+    return [phase for phase, last in of_hooks.items() if last < number]
+
+
+def unhook(cluster: ClusterPort, apis: ApiSet, kinds: Iterable[str], applyset: str, pool: Requests) -> list[ObjectId]:
+    """Delete every object that hooks of the application have left. Returns those that are not gone yet. Safe to repeat.
+
+    ``kinds``: ``Kind.group`` of everything hooks may have made. Raises the cluster's errors.
+    """
+    resources = [found for kind in sorted(kinds) if (found := apis.find(*split_group_kind(kind)))]
+    there: list[ObjectId] = []
+    for resource in resources:
+        bodies = cluster.list(resource, selector=f"{HOOK_OF}={applyset}", metadata_only=True)
+        metas = [ObjectMeta.of(resource.group, resource.kind, body) for body in bodies]
+        mine = [meta for meta in metas if is_hooks_object(meta, applyset)]
+        there += [meta.id for meta in mine]
+
+        def delete(meta: ObjectMeta, resource: ApiResource = resource) -> None:
+            with contextlib.suppress(Conflict):  # it moved: the next look decides anew
+                seen = Seen(meta.uid, meta.resource_version)
+                cluster.delete(resource, meta.id.namespace, meta.id.name, seen=seen)
+
+        pool.map(delete, [meta for meta in mine if not meta.deleting])
+    return there
 
 
 def let_go(

@@ -66,9 +66,9 @@ class StagePlan:
     """What is written before the next health gate. Tiers one after another, the members of a tier in parallel."""
 
     wave: int
-    #: cleanup: what a phase's delete policies ask for. release, farewell, of a deletion: what stays is let go of, the
-    #: record goes.
-    part: Literal["prerequisites", "objects", "prune", "cleanup", "release", "farewell"]
+    #: cleanup: what a phase's delete policies ask for. Of a deletion: release (what stays is let go of), unhook (all
+    #: objects of hooks go), farewell (the record goes).
+    part: Literal["prerequisites", "objects", "prune", "cleanup", "release", "unhook", "farewell"]
     tiers: tuple[tuple[ObjectId, ...], ...]
     #: unchanged objects that were not healthy when last seen: the wave waits for them too
     unsettled: tuple[ObjectId, ...] = ()
@@ -95,7 +95,11 @@ class StagePlan:
 LEFT = " left"
 
 
-_OF_A_DELETION = {"release": "letting go of what stays", "farewell": "the record of the application"}
+_OF_A_DELETION = {
+    "release": "letting go of what stays",
+    "unhook": "deleting objects of hooks",
+    "farewell": "the record of the application",
+}
 
 
 class Known(NamedTuple):

@@ -8,54 +8,18 @@ from typing import Any
 
 import pytest
 from breaking import breakable, stale_writes
-from click.testing import CliRunner
+from departing import DELETE, command, deleting, departures, objects, parent, removed, synced
 from fleet import Fleet, config_map, in_wave, outcomes, words
 from people import Hands
 from waiting import wait_for
 
 from fleetbeat import keys
-from fleetbeat.cli.main import cli
-from fleetbeat.cli.session import Session
-from fleetbeat.clients.departures import Departures
 from fleetbeat.decisions.inventory import PART_OF, parent_name
 from fleetbeat.local.cluster import Cluster
 from fleetbeat.local.redis import RedisServer
 from fleetbeat.local.registry import Registry
 
-DELETE = {"deletionPolicy": "Delete"}
 Body = dict[str, Any]
-
-
-def parent(fleet: Fleet, app: str) -> Body | None:
-    return fleet.get(f"/api/v1/namespaces/fleetbeat/configmaps/{parent_name(app)}")
-
-
-def objects(fleet: Fleet, namespace: str) -> list[str]:
-    """Names of the ConfigMaps there, without what Kubernetes itself puts into a namespace."""
-    listed = fleet.get(f"/api/v1/namespaces/{namespace}/configmaps") or {"items": []}
-    return sorted(name for item in listed["items"] if (name := item["metadata"]["name"]) != "kube-root-ca.crt")
-
-
-def synced(fleet: Fleet, word: str, manifests: list[Body], namespace: str, **spec: Any) -> str:
-    """An application with these objects in place."""
-    app = fleet.name(word)
-    fleet.push(app, manifests)
-    fleet.application(app, namespace=namespace, spec={**DELETE, **spec})
-    fleet.wait_run(app, phase="Succeeded")
-    return app
-
-
-def removed(fleet: Fleet, app: str, *, phase: str = "Succeeded", timeout: float = 60) -> Body:
-    """The run that deleted it."""
-
-    def ended() -> Body | None:
-        return next((e for e in fleet.history(app) if e["trigger"] == "Removed" and e["phase"] == phase), None)
-
-    try:
-        return wait_for(ended, timeout=timeout, what=f"the deletion of {app} {phase}")
-    except AssertionError as error:
-        look = fleet.runs.look(app)
-        raise AssertionError(f"{error}\nrun: {look.run}\nstate: {look.state}\n{fleet.logs()[-6000:]}") from None
 
 
 def test_its_objects_go_the_way_back_and_the_record_last(fleet: Fleet, cluster: Cluster, namespace: str) -> None:
@@ -423,18 +387,3 @@ def test_killed_while_deleting(place: Any, cluster: Cluster, namespace: str, pla
     assert stale_writes(fleet, app, since=start) == []
     assert [one["trigger"] for one in fleet.history(app)].count("Removed") == 1
     other.kill()
-
-
-def deleting(fleet: Fleet, path: str) -> bool:
-    return "deletionTimestamp" in (fleet.get(path) or {}).get("metadata", {})
-
-
-def departures(fleet: Fleet) -> Departures:
-    return Departures(fleet.store)
-
-
-def command(fleet: Fleet, *arguments: str) -> Any:
-    """``fleetbeat …`` of this installation."""
-    session = Session()
-    session.settings = fleet.settings  # type: ignore[misc]  # else read from the environment at first use
-    return CliRunner().invoke(cli, list(arguments), obj=session)
