@@ -141,6 +141,28 @@ def test_a_folder_that_empties_itself_over_several_looks_is_held_in_the_end(cata
     assert sorted(departures.held()) == names[1:]
 
 
+def test_hooks_that_have_run_are_remembered_for_this_departure(catalogs, departures) -> None:
+    whole = fleet("shop", "blog")
+    catalogs.publish(whole, "d1")
+    catalogs.publish(without(whole, "shop"), "d2")
+    departures.passed("shop", ["PreDelete"])
+    found = departures.get("shop")
+    assert (found.done, found.go) == ({"PreDelete"}, False)
+    departures.passed("shop", ["PreDelete", "PostDelete"])
+    assert departures.get("shop").done == {"PreDelete", "PostDelete"}
+    assert list(departures.held()) == ["shop"]
+    catalogs.publish(whole, "d1")
+    catalogs.publish(without(whole, "shop"), "d2")
+    assert departures.get("shop").done == frozenset()
+
+
+def test_a_phase_that_has_passed_does_not_end_what_holds_it(catalogs, departures) -> None:
+    catalogs.publish(fleet("shop"), "d1")
+    catalogs.publish({}, "d2")
+    departures.passed("shop", ["PreDelete"])
+    assert departures.get("shop").held
+
+
 def test_a_person_can_say_something_only_about_one_that_departs(catalogs, departures) -> None:
     catalogs.publish(fleet("shop"), "d1")
     assert not departures.note("shop", confirmed=True)

@@ -246,6 +246,17 @@ def test_redis_forgets_in_the_middle_and_the_rest_stays_until_it_is_back(make_fl
     assert parent(fleet, app) is None
 
 
+def test_a_shut_window_holds_no_deletion_up(fleet: Fleet, namespace: str) -> None:
+    """Field case e4."""
+    app = synced(fleet, "windowed", [config_map("a")], namespace)
+    shut = {"kind": "deny", "schedule": "* * * * *", "duration": "24h"}
+    fleet.application(app, namespace=namespace, spec=DELETE, windows=[shut])
+    fleet.sync(app)  # nothing to write, so nothing waits; the entry with the window is in force
+    fleet.leave(app)
+    removed(fleet, app)
+    assert objects(fleet, namespace) == []
+
+
 def test_a_confirmation_is_waited_for(fleet: Fleet, namespace: str) -> None:
     asks = config_map("data", annotations={"argocd.argoproj.io/sync-options": "Delete=confirm"})
     app = synced(fleet, "asks", [asks, config_map("a")], namespace)

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from fleetbeat.decisions.deletion import held, stays_because, to_delete, wants_deletion
-from fleetbeat.decisions.inventory import PART_OF, ObjectMeta, applyset_id
+from fleetbeat.decisions.deletion import held, is_hooks_object, stays_because, to_delete, wants_deletion
+from fleetbeat.decisions.hook_runs import RUN
+from fleetbeat.decisions.inventory import HOOK_OF, PART_OF, ObjectMeta, applyset_id
 from fleetbeat.model import ObjectId
 
 OURS = applyset_id("app-shop", "fleetbeat")
@@ -122,3 +123,19 @@ def test_a_confirmation_is_waited_for_and_counts() -> None:
     after = to_delete([asks, meta("a")], applyset=OURS, home="fleetbeat", confirmed=True)
     assert [one.id.name for one in after.delete] == ["a", "data"]
     assert after.unconfirmed == ()
+
+
+@pytest.mark.parametrize(
+    ("metadata", "ours"),
+    [
+        ({}, True),
+        ({"annotations": {}}, False),
+        ({"labels": {HOOK_OF: "applyset-other"}}, False),
+        ({"ownerReferences": [{"kind": "CronJob", "name": "c", "controller": True}]}, False),
+        ({"annotations": {RUN: "r", OPTIONS: "Delete=false"}}, False),
+    ],
+    ids=["made by a hook", "no run is named", "of another application", "a controller's copy", "asks to stay"],
+)
+def test_which_objects_hooks_have_left(metadata: dict[str, Any], ours: bool) -> None:
+    body = {"labels": {HOOK_OF: OURS}, "annotations": {RUN: "r"}, "name": "migrate", "namespace": "shop", **metadata}
+    assert is_hooks_object(ObjectMeta.of("batch", "Job", {"metadata": body}), OURS) is ours
