@@ -14,7 +14,7 @@ from people import Hands
 from waiting import wait_for
 
 from fleetbeat import keys
-from fleetbeat.decisions.inventory import PART_OF, parent_name
+from fleetbeat.decisions.inventory import PART_OF, applyset_id, parent_name
 from fleetbeat.local.cluster import Cluster
 from fleetbeat.local.redis import RedisServer
 from fleetbeat.local.registry import Registry
@@ -243,6 +243,46 @@ def test_redis_forgets_in_the_middle_and_the_rest_stays_until_it_is_back(make_fl
     fleet.leave(app)
     removed(fleet, app)
     assert objects(fleet, namespace) == []
+    assert parent(fleet, app) is None
+
+
+@pytest.mark.parametrize("goes", ["owner", "claimant"])
+def test_what_another_application_has_too_stays_with_it(controlled: Fleet, goes: str) -> None:
+    """Field case d3: two bundles with the same Namespace; whichever application is deleted, it stays."""
+    fleet, space = controlled, controlled.name("team")
+    shared = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}}
+    owner = synced(fleet, "owner", [shared, config_map("of-owner", space)], "default")
+    claimant = synced(fleet, "claimant", [shared, config_map("of-claimant", space)], "default")
+    uid = (fleet.get(f"/api/v1/namespaces/{space}") or {})["metadata"]["uid"]
+    leaves, stays = (owner, claimant) if goes == "owner" else (claimant, owner)
+    fleet.leave(leaves)
+    entry = removed(fleet, leaves)
+    if goes == "owner":
+        assert outcomes(entry)[f"Namespace {space}"] == "handed-over"
+    assert fleet.sync(stays)["phase"] == "Succeeded"
+    live = fleet.get(f"/api/v1/namespaces/{space}")
+    assert live is not None
+    assert live["metadata"]["uid"] == uid
+    assert "deletionTimestamp" not in live["metadata"]
+    assert live["metadata"]["labels"][PART_OF] == applyset_id(parent_name(stays), "fleetbeat")
+    assert objects(fleet, space) == ["of-claimant" if goes == "owner" else "of-owner"]
+    assert parent(fleet, leaves) is None
+
+
+def test_a_namespace_with_what_others_have_in_it_is_let_go_of(controlled: Fleet) -> None:
+    fleet, space = controlled, controlled.name("t")
+    shared = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}}
+    app = synced(fleet, "tenant", [shared, config_map("a", space)], "default")
+    cluster = next(iter(fleet.clusters.values()))
+    Hands(cluster).create(f"/api/v1/namespaces/{space}/configmaps", config_map("theirs", space))
+    fleet.leave(app)
+    entry = removed(fleet, app)
+    assert outcomes(entry) == {f"Namespace {space}": "kept", f"ConfigMap {space}/a": "pruned"}
+    assert "theirs" in next(r["reason"] for r in entry["results"] if r["outcome"] == "kept")
+    live = fleet.get(f"/api/v1/namespaces/{space}")
+    assert live is not None
+    assert PART_OF not in live["metadata"]["labels"]
+    assert objects(fleet, space) == ["theirs"]
     assert parent(fleet, app) is None
 
 
