@@ -114,6 +114,7 @@ class Fleetbeat:
         idempotency_key: str | None = None,
         confirm_prune: bool = False,
         override_windows: bool = False,
+        plan: str = "",
     ) -> Request:
         """Ask for a sync now, whether or not anything seems to differ.
 
@@ -121,8 +122,8 @@ class Fleetbeat:
         With an ``idempotency_key`` a request that was made before, finished or not, is found again instead of made
         twice (as long as history remembers it). ``confirm_prune``: agree to deleting what has left the bundle and asks
         for a confirmation (``Prune=confirm``). ``override_windows``: go past sync windows that are shut; history keeps
-        which and the ``reason``, without which it is refused. Raises CatalogError naming the nearest application,
-        ConfigurationError for a missing reason.
+        which and the ``reason``, without which it is refused. ``plan``: id of a saved plan, carried out exactly or not
+        at all. Raises CatalogError naming the nearest application, ConfigurationError for a missing reason.
         """
         if override_windows and not reason.strip():
             raise ConfigurationError("overriding sync windows needs a reason, which history keeps. Give one")
@@ -134,7 +135,7 @@ class Fleetbeat:
             raise CatalogError([f"{app} has left the catalog and is being deleted. Put it back to sync it"])
         agreed = {"confirm_prune": confirm_prune, "override_windows": override_windows}
         # a run that waits for a window makes way
-        return self._request(app, request, by, reason, **agreed, ring=bool(look.run.get("window")))
+        return self._request(app, request, by, reason, **agreed, plan=plan, ring=bool(look.run.get("window")))
 
     def _request(
         self,
@@ -145,11 +146,18 @@ class Fleetbeat:
         *,
         confirm_prune: bool = False,
         override_windows: bool = False,
+        plan: str = "",
         ring: bool = False,
     ) -> Request:
         """``ring``: look at it at once even when it has a run under way, which may be waiting for this."""
         run = self._runs.request(
-            app, request, by=by, reason=reason, confirm_prune=confirm_prune, override_windows=override_windows
+            app,
+            request,
+            by=by,
+            reason=reason,
+            confirm_prune=confirm_prune,
+            override_windows=override_windows,
+            promise=plan,
         )
         if run is None:
             raise self._unknown(app)

@@ -49,9 +49,9 @@ def state(app: str) -> str:
 
 
 def request(app: str) -> str:
-    """hash {id, by, reason, at, confirm_prune, override_windows}: a sync asked for and not yet begun. Writer: ringers.
+    """hash {id, by, reason, at, confirm_prune, override_windows, promise}: a sync asked for and not yet begun.
 
-    TTL 7 days.
+    Writer: ringers. TTL 7 days.
     """
     return f"{PREFIX}request:{app}"
 
@@ -60,6 +60,11 @@ def orders(app: str) -> str:
     """hash: what people have ordered for the application: pin (digest), pin_by, pin_reason, pin_at (ms). Writer:
     ringers, and a worker that finds the pin in the cluster after Redis lost it. Kept until it is lifted."""
     return f"{PREFIX}orders:{app}"
+
+
+def promise(plan_id: str) -> str:
+    """string: JSON of a saved plan: objects, what is to be done to them, their state. Writer: ringers. TTL a day."""
+    return f"{PREFIX}promise:{plan_id}"
 
 
 def waiters(app: str) -> str:

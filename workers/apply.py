@@ -185,6 +185,7 @@ class _Stage:
                 record=self._keep,
                 run_hook=self.runner.start,
                 repeated=self._repeated,
+                exact=bool(work.record.get("promise")),
             )
         if any(one.result.outcome == "failed" for one in done):
             return Next("report", {"error": "ObjectsFailed", "error_cure": _cure(done)})
@@ -361,6 +362,7 @@ class _Stage:
                 propagation=where.application.sync.prune_propagation,
                 record=self._keep,
                 keep=stays_because if is_removal(self.work.record) else keep_reason,
+                exact=bool(self.work.record.get("promise")),
             )
         return done
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import orjson
@@ -14,13 +15,17 @@ from fleetbeat.decisions.hook_runs import due
 from fleetbeat.decisions.hooks import runs_at_deletion
 from fleetbeat.decisions.inventory import format_claims, group_kinds, namespaces
 from fleetbeat.decisions.lifecycle import after
+from fleetbeat.decisions.promise import broken
 from fleetbeat.engine.kinds import api_set_with_owned
 from fleetbeat.engine.owners import owner_name
 from fleetbeat.engine.plan import Plan, StagePlan, manifests_from_json
 from fleetbeat.engine.planning import make_plan
+from fleetbeat.engine.promising import promise
 from fleetbeat.errors import Refused
+from fleetbeat.model import Manifest
 from workers import disputes, memory, removal
 from workers.departing import is_removal
+from workers.parts import Parts
 from workers.target import target
 from workers.task import Next, Outcome, Work, start_over
 
@@ -71,6 +76,9 @@ def diff(work: Work) -> Outcome:
         run=work.turn.run,
         hooks_due=hooks_due,
     )
+    if record.get("promise") and (why := _broken(shared, record, plan, manifests, work.turn.app)):
+        plan_id, app = record["promise"], work.turn.app
+        raise Refused(f"plan {plan_id} is not carried out: {why}. Make a new one: fleetbeat plan {app}")
     # To be noted in the cluster when all has gone well: also of a bundle without hooks, so that the way back runs them.
     hooks: Fields = {"hooks": "due" if hooks_due and (plan.hooks or noted - {"", digest}) else "", "hooking": ""}
     claimed = parent.claims if parent else frozenset()
@@ -89,6 +97,14 @@ def diff(work: Work) -> Outcome:
     }
     pinned: Fields = {"pin_noted": parent.pinned if parent else ""}
     return Next(after("diff", stages), {**nothing_done, **found, **hooks, **at_deletion, **pinned, "home": home})
+
+
+def _broken(shared: Parts, record: Mapping[str, str], plan: Plan, manifests: Sequence[Manifest], app: str) -> str:
+    """What is not as it was when the plan was saved that this run is to carry out, "" when all is."""
+    saved = Orders(shared.store).promised(record["promise"])
+    if saved is None:
+        return "it has expired, or never was"
+    return broken(saved, promise(plan, manifests, app=app, digest=record["digest"], spec=record["spec"]))
 
 
 def _with_parent(plan: Plan, listing: str, own: str, hooks: bool) -> Plan:

@@ -105,6 +105,7 @@ def _begin(celery: Celery, shared: Parts, app: str, look: Look, why: str, spec: 
             "reason": request.get("reason", ""),
             "confirm_prune": request.get("confirm_prune", ""),
             "override_windows": request.get("override_windows", ""),
+            "promise": request.get("promise", ""),
             "request": request.get("id", ""),
             "spec": spec,
             "digest": revision.digest,

@@ -38,7 +38,7 @@ def diff(ctx: click.Context, app: str, revision: str | None) -> None:
     if revision is not None:
         application = at(application, revision)
     try:
-        changes, refusal = session.preview(application, cluster)
+        changes, refusal, _ = session.preview(application, cluster)
     except FleetbeatError as error:
         if code_of(error) != Exit.FAILED or ctx.find_root().params.get("debug"):
             raise

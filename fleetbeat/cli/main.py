@@ -20,6 +20,7 @@ SECTIONS = {
         ),
         "status": Entry(_HERE + "status:status", "What is synced, what is not, and why."),
         "diff": Entry(_HERE + "diff:diff", "What a sync would change, as the API server sees it."),
+        "plan": Entry(_HERE + "plan:plan", "Save what a sync would do, to have exactly that done later."),
         "health": Entry(_HERE + "health:health", "Judge live objects in files as a sync would, without a server."),
         "windows": Entry(
             _HERE + "windows:windows",

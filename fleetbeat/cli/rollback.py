@@ -44,7 +44,7 @@ def rollback(ctx: click.Context, app: str, to: str | None, reason: str, yes: boo
     vetoed = session.orders.vetoed(target.digest)
     if vetoed:
         raise Refused(f"{app}: {target.short} is vetoed {vetoed}. Lift it first: fleetbeat veto --lift {target.digest}")
-    changes, refusal = session.preview(at(application, target.digest), cluster)
+    changes, refusal, _ = session.preview(at(application, target.digest), cluster)
     click.echo(f"{app}: back to {target}" + (f", commit {target.commit}" if target.commit else ""))
     show(changes, refusal)
     if not changes:

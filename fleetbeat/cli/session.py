@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from fleetbeat.cli.preview import Previewed
     from fleetbeat.client import Fleetbeat
     from fleetbeat.clients.catalogs import Catalogs
     from fleetbeat.clients.departures import Departures
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from fleetbeat.clients.pulse import Pulse, ServerFacts
     from fleetbeat.clients.runs import Runs
     from fleetbeat.clients.store import Store
-    from fleetbeat.engine.preview import Preview
     from fleetbeat.model import Application, Cluster, Revision
     from fleetbeat.ports import ClusterPort, SourcePort
 
@@ -142,11 +142,14 @@ class Session:
             limits=self.settings.bundles,
         )
 
-    def preview(self, application: Application, cluster: Cluster) -> tuple[list[Preview], str]:
+    def preview(
+        self, application: Application, cluster: Cluster, *, spec: str = "", asked_for: bool = False
+    ) -> Previewed:
         """Everything a sync would change, and why nothing would be pruned ("" when that is not held back)."""
         from fleetbeat.cli.preview import preview
 
-        return preview(self.source, self.cluster(cluster), application, self.settings)
+        there = self.cluster(cluster)
+        return preview(self.source, there, application, self.settings, spec=spec, asked_for=asked_for)
 
 
 def unknown_application(name: str, names: list[str]) -> CatalogError:

@@ -21,6 +21,7 @@ Examples:
   fleetbeat sync shop
   fleetbeat sync shop --wait --reason "release 2.4"
   fleetbeat sync shop --confirm-prune
+  fleetbeat sync shop --plan 3f9a1c22b0d4 --wait
   fleetbeat sync shop --override-windows --reason "mends the outage of tonight"
 
 {EPILOG}"""
@@ -31,6 +32,7 @@ Examples:
 @click.option("--reason", default="", help="Why, for history.")
 @click.option("--confirm-prune", is_flag=True, help="Agree to deleting what waits for it (Prune=confirm).")
 @click.option("--override-windows", is_flag=True, help="Go past sync windows that are shut. Needs --reason.")
+@click.option("--plan", default="", metavar="ID", help="Carry out exactly this plan of `fleetbeat plan`, or refuse.")
 @click.option("--key", "idempotency_key", help="Idempotency key: the same key asks only once, e.g. a build number.")
 @click.pass_context
 def sync(
@@ -41,6 +43,7 @@ def sync(
     reason: str,
     confirm_prune: bool,
     override_windows: bool,
+    plan: str,
     idempotency_key: str | None,
 ) -> None:
     """Sync an application now.
@@ -58,6 +61,7 @@ def sync(
         idempotency_key=idempotency_key,
         confirm_prune=confirm_prune,
         override_windows=override_windows,
+        plan=plan,
     )
     if not override_windows and (held := _held_up(session, app)):
         click.echo(

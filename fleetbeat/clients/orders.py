@@ -1,7 +1,8 @@
-"""What people have ordered and is kept until they lift it: pins of single applications, vetoes for the whole fleet."""
+"""What people have ordered: pins of single applications, vetoes for the whole fleet, plans that are to be kept to."""
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
 
 import orjson
@@ -9,6 +10,7 @@ import orjson
 from fleetbeat import keys
 from fleetbeat.clients.store import Store, errors
 from fleetbeat.decisions.choice import Order
+from fleetbeat.decisions.promise import Promise
 
 _PIN = ("pin", "pin_by", "pin_reason", "pin_at")
 
@@ -57,6 +59,19 @@ class Orders:
             found: Any = self._store.redis.hgetall(keys.VETOES)
         orders = [_order(digest.decode(), entry) for digest, entry in found.items()]
         return sorted(orders, key=lambda order: (-order.at, order.digest))
+
+    def promise(self, promise: Promise) -> str:
+        """Save a plan for a day. Returns its id."""
+        plan_id = secrets.token_hex(6)
+        with errors():
+            self._store.redis.set(keys.promise(plan_id), promise.to_json(), ex=86_400)
+        return plan_id
+
+    def promised(self, plan_id: str) -> Promise | None:
+        """None when it has expired, or never was."""
+        with errors():
+            text: Any = self._store.redis.get(keys.promise(plan_id))
+        return Promise.from_json(text) if text is not None else None
 
     def _now(self) -> int:
         with errors():

@@ -175,11 +175,13 @@ class Runs:
         reason: str,
         confirm_prune: bool = False,
         override_windows: bool = False,
+        promise: str = "",
     ) -> str | None:
         """Ask for a sync and claim the application: the caller publishes ``fleetbeat.reconcile``.
 
         ``confirm_prune``: whoever asks agrees to deleting what waits for a confirmation (field ``confirm_prune``: "1").
         ``override_windows``: it goes past sync windows that are shut (``override_windows``: "1").
+        ``promise``: id of the saved plan that it is to carry out.
         Returns the id of a run under way or "", None when the catalog has no such application.
         """
         reply = self._store.script(
@@ -194,6 +196,7 @@ class Runs:
                 _REQUEST_TTL,
                 *_pairs({"confirm_prune": 1} if confirm_prune else {}),
                 *_pairs({"override_windows": 1} if override_windows else {}),
+                *_pairs({"promise": promise} if promise else {}),
             ],
         )
         return None if reply[0] == b"unknown" else str(reply[1].decode())

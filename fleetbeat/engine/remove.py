@@ -30,19 +30,20 @@ def remove_tier(
     propagation: Propagation = "Background",
     record: Callable[[Sequence[Done]], None],
     keep: Callable[..., str] = keep_reason,
+    exact: bool = False,
 ) -> list[Done]:
     """Ask for the deletion of each. Whether those have gone that are not ``gone`` yet is a later look's question.
 
     ``ours``: uids of the application's objects. A Namespace or CustomResourceDefinition that would take along what is
     not among them is kept. ``heirs``: who gets what is not deleted but handed over, since another bundle has it too.
-    ``keep``: a rule like ``keep_reason``, for one that has moved meanwhile.
+    ``keep``: a rule like ``keep_reason``, for one that has moved meanwhile; ``exact``: such a one is refused instead.
 
     Calls ``record`` and raises as ``write_stage`` does.
     """
 
     def remove(removal: Removal) -> Done:
         try:
-            return _remove(cluster, apis, applyset, removal, propagation, heirs.get(removal.id), keep)
+            return _remove(cluster, apis, applyset, removal, propagation, heirs.get(removal.id), keep, exact)
         except (Rejected, Refused, Unauthorized, NotYet) as error:
             return Done(ObjectResult(removal.id, "failed", str(error), removal.wave))
 
@@ -96,6 +97,7 @@ def _remove(
     propagation: Propagation,
     heir: Claimant | None,
     keep: Callable[..., str],
+    exact: bool,
 ) -> Done:
     key, seen = removal.id, removal.seen
     resource = apis.find(key.group, key.kind)
@@ -119,6 +121,8 @@ def _remove(
                 return _done(removal, "kept", "does not carry this application's label any more")
             if why := keep(ObjectMeta.of(key.group, key.kind, live), confirmed=bool(removal.confirmed)):
                 return _done(removal, "kept", why)
+            if exact:
+                raise Refused(f"{key} was changed since the plan was saved; it is not deleted") from None
             seen = Seen(live["metadata"]["uid"], live["metadata"]["resourceVersion"])
             continue
         if written is None:

@@ -49,16 +49,18 @@ def write_stage(
     record: Callable[[Sequence[Done]], None],
     run_hook: Callable[[HookRun], Done],
     repeated: bool = False,
+    exact: bool = False,
 ) -> list[Done]:
     """Apply ``tiers``. A failure lets its own tier finish and stops before the next one.
 
     ``record`` is called after each tier's writes, and for long tiers in between, before anything else is begun.
     ``run_hook`` makes a hook's object.
     ``repeated``: an execution of this stage was killed, perhaps between a write and its ``record``.
+    ``exact``: an object that is not as it was when its change was decided is refused instead of looked at again.
     Raises LostLock and ClusterUnavailable, with no write under way any more and those that were made recorded.
     """
     done: list[Done] = []
-    writer = _Writer(cluster, apis, weigher, manifests, judge, repeated)
+    writer = _Writer(cluster, apis, weigher, manifests, judge, repeated, exact)
 
     def write(one: Change | HookRun) -> Done:
         return run_hook(one) if isinstance(one, HookRun) else writer.write(one)
@@ -88,6 +90,7 @@ class _Writer:
         manifests: Sequence[Manifest],
         judge: Judge,
         repeated: bool,
+        exact: bool,
     ) -> None:
         self._cluster = cluster
         self._apis = apis
@@ -95,6 +98,7 @@ class _Writer:
         self._manifests = manifests
         self._judge = judge
         self._repeated = repeated
+        self._exact = exact
 
     def write(self, change: Change) -> Done:
         manifest = self._manifests[change.index]
@@ -117,8 +121,12 @@ class _Writer:
                 # Only a conflict with the plan itself can come from our own write of the execution that was killed.
                 own = self._repeated and change is planned
                 again = self._look_again(resource, change, manifest, own)
-                if isinstance(again, Done):
+                if isinstance(again, Done) and (own or not self._exact):
                     return again
+                if self._exact or isinstance(again, Done):
+                    raise Refused(
+                        f"{change.id} was changed since the plan was saved; nothing else is done to it"
+                    ) from None
                 change = again
                 continue
             result = ObjectResult(

@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 
 import pytest
-from fleet import Fleet, config_map
+from fleet import Fleet, config_map, run
 from waiting import wait_for
 
 from fleetbeat.clients.orders import Orders
 from fleetbeat.decisions.inventory import parent_name
-
-
-def run(fleet: Fleet, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """The command line, as a person of this installation has it."""
-    return subprocess.run(
-        [sys.executable, "-m", "fleetbeat.cli.main", *arguments],
-        env={**os.environ, **fleet.env},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
 
 
 def version(fleet: Fleet, namespace: str) -> str:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 import secrets
+import subprocess
 import sys
 import uuid
 from collections.abc import Iterable, Mapping
@@ -333,6 +335,18 @@ class Fleet:
 
     def _cluster(self, name: str) -> Cluster:
         return self.clusters[name] if name else next(iter(self.clusters.values()))
+
+
+def run(fleet: Fleet, *arguments: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+    """The command line, as a person of this installation has it."""
+    return subprocess.run(
+        [sys.executable, "-m", "fleetbeat.cli.main", *arguments],
+        env={**os.environ, **fleet.env},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
 
 
 def outcomes(entry: Mapping[str, Any]) -> dict[str, str]:

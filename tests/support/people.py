@@ -71,7 +71,7 @@ def differences(fleet: Fleet, app: str) -> list[Preview]:
     assert cluster is not None
     client = KubernetesCluster.connect(cluster, http=fleet.settings.http)
     source = OciSource(fleet.settings.http, fleet.settings.bundles)
-    found, _ = preview(source, client, application, fleet.settings)
+    found, *_ = preview(source, client, application, fleet.settings)
     return found
 
 

@@ -12,8 +12,10 @@ from click.testing import CliRunner
 from fleetbeat.cli.diff import at
 from fleetbeat.cli.exits import Exit
 from fleetbeat.cli.main import cli
+from fleetbeat.cli.preview import Previewed
 from fleetbeat.cli.session import Session
 from fleetbeat.client import Outcome, Progress, Request
+from fleetbeat.decisions.promise import Promise
 from fleetbeat.engine.preview import Preview
 from fleetbeat.errors import FleetbeatError, ManifestError, SourceNotFound, SourceUnavailable, StillRunning
 from fleetbeat.model import Application, Cluster, Destination, ObjectId, ObjectResult, Revision, Source
@@ -48,9 +50,11 @@ class Fake(Session):
     def application(self, name: str) -> tuple[Application, Cluster]:
         return SHOP, Cluster("prod")
 
-    def preview(self, application: Application, cluster: Cluster) -> tuple[list[Preview], str]:
+    def preview(
+        self, application: Application, cluster: Cluster, *, spec: str = "", asked_for: bool = False
+    ) -> Previewed:
         self.compared = application
-        return self._previews
+        return Previewed(*self._previews, Promise(application.name, "", spec))
 
 
 def outcome(phase: str, health: str, message: str = "1 configured") -> Outcome:
@@ -153,7 +157,9 @@ def test_diff_names_an_object_once() -> None:
 )
 def test_diff_exits_with_1_only_when_it_has_compared(error: FleetbeatError, code: Exit) -> None:
     class Fails(Fake):
-        def preview(self, application: Application, cluster: Cluster) -> tuple[list[Preview], str]:
+        def preview(
+            self, application: Application, cluster: Cluster, *, spec: str = "", asked_for: bool = False
+        ) -> Previewed:
             raise error
 
     shown = invoke(Fails(), "diff", "shop", "--revision", "v9")

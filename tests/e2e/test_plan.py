@@ -1,0 +1,76 @@
+"""`fleetbeat plan` and `sync --plan`: exactly what was looked at, or nothing."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from fleet import Fleet, config_map, run, words
+from people import Hands
+
+Prepared = tuple[Fleet, str, str]
+
+
+@pytest.fixture
+def shop(fleet: Fleet, namespace: str) -> Prepared:
+    """(fleet, application, namespace): version 1 in force, self-heal off, version 2 pushed and not looked at."""
+    app = fleet.name("shop")
+    fleet.push(app, [config_map("web", namespace, {"version": "1"}), config_map("old", namespace)])
+    fleet.application(app, namespace=namespace)
+    fleet.wait_run(app, phase="Succeeded")
+    fleet.push(app, [config_map("web", namespace, {"version": "2"}), config_map("new", namespace)])
+    return fleet, app, namespace
+
+
+def plan(fleet: Fleet, app: str) -> str:
+    shown = run(fleet, "plan", app)
+    assert shown.returncode == 0, shown.stderr
+    found = re.search(r"^plan ([0-9a-f]{12}), kept for a day", shown.stdout, re.MULTILINE)
+    assert found, shown.stdout
+    return found[1]
+
+
+def web(namespace: str) -> str:
+    return f"/api/v1/namespaces/{namespace}/configmaps/web"
+
+
+def test_exactly_what_was_shown_is_done(shop: Prepared) -> None:
+    fleet, app, namespace = shop
+    plan_id = plan(fleet, app)
+    start = next(iter(fleet.clusters.values())).audit_position()
+    done = run(fleet, "sync", app, "--plan", plan_id, "--wait")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert sorted(words(fleet.writes(app, since=start))) == [
+        f"delete configmaps {namespace}/old",
+        f"patch configmaps {namespace}/new",
+        f"patch configmaps {namespace}/web",
+    ]
+
+
+def test_an_object_changed_in_between_is_named_and_nothing_is_written(shop: Prepared) -> None:
+    fleet, app, namespace = shop
+    plan_id = plan(fleet, app)
+    cluster = next(iter(fleet.clusters.values()))
+    Hands(cluster).merge(web(namespace), {"metadata": {"labels": {"looked": "at"}}})
+    start = cluster.audit_position()
+    refused = run(fleet, "sync", app, "--plan", plan_id, "--wait")
+    assert refused.returncode == 1
+    assert f"plan {plan_id} is not carried out: ConfigMap {namespace}/web was changed" in refused.stderr
+    assert f"fleetbeat plan {app}" in refused.stderr
+    assert not fleet.writes(app, since=start)
+
+
+def test_another_bundle_in_between(shop: Prepared) -> None:
+    fleet, app, namespace = shop
+    plan_id = plan(fleet, app)
+    fleet.push(app, [config_map("web", namespace, {"version": "3"})])
+    refused = run(fleet, "sync", app, "--plan", plan_id, "--wait")
+    assert refused.returncode == 1
+    assert "and the application is to have" in refused.stderr
+
+
+def test_a_plan_nobody_has_saved(shop: Prepared) -> None:
+    fleet, app, _ = shop
+    refused = run(fleet, "sync", app, "--plan", "0123456789ab", "--wait")
+    assert refused.returncode == 1
+    assert "plan 0123456789ab is not carried out: it has expired, or never was" in refused.stderr
