@@ -50,7 +50,6 @@ def removal_stages(leavers: Iterable[Leaver]) -> tuple[RemovalStage, ...]:
     """Every object once; the result does not depend on the order of ``leavers``."""
     found = {leaver.id: leaver for leaver in leavers}
     first = _first_waves(found.values())
-    edges = _edges(found)
     slots: dict[tuple[int, int], list[ObjectId]] = defaultdict(list)
     for obj, leaver in found.items():
         wave, part = leaver.wave, 0
@@ -63,7 +62,7 @@ def removal_stages(leavers: Iterable[Leaver]) -> tuple[RemovalStage, ...]:
     stages = []
     for (wave, _), members in sorted(slots.items()):
         levels: dict[int, list[ObjectId]] = defaultdict(list)
-        for obj, level in depends.levels(members, edges).items():
+        for obj, level in depends.levels(members, _edges(members, found)).items():
             levels[level].append(obj)
         stages += [RemovalStage(-wave, _reversed_tiers(levels[level])) for level in sorted(levels, reverse=True)]
     return tuple(stages)
@@ -93,12 +92,16 @@ def _first_waves(leavers: Iterable[Leaver]) -> dict[tuple[str, str], int]:
     return first
 
 
-def _edges(found: Mapping[ObjectId, Leaver]) -> dict[ObjectId, set[ObjectId]]:
-    """Who depends on whom, without the rings: their members go together."""
+def _edges(members: Collection[ObjectId], found: Mapping[ObjectId, Leaver]) -> dict[ObjectId, set[ObjectId]]:
+    """Who of ``members`` depends on whom of them, without the rings: those go together.
+
+    What goes at another time anyway makes no ring: a definition that depends on an object, and the other way round.
+    """
     edges: dict[ObjectId, set[ObjectId]] = {}
-    for obj, leaver in found.items():
-        needs = (depends.find(reference, found) for reference in leaver.needs)
-        edges[obj] = {need for need in needs if need is not None and need != obj}
+    inside = set(members)
+    for obj in members:
+        needs = (depends.find(reference, found) for reference in found[obj].needs)
+        edges[obj] = {need for need in needs if need in inside and need != obj}
     while rings := depends.cycles(edges):
         for ring in rings:
             for obj in ring:

@@ -79,6 +79,16 @@ def test_a_ring_goes_together_and_what_depends_on_it_before():
     assert told(stages) == [(0, [["ConfigMap shop/c"]]), (0, [["ConfigMap shop/b", "ConfigMap shop/a"]])]
 
 
+def test_a_ring_through_what_goes_at_another_time_is_none():
+    role, deployment = "Role.rbac.authorization.k8s.io shop/r", "Deployment.apps shop/d"
+    stages = removal_stages([leaver(role, 0, deployment), leaver(deployment, 0, CRD), leaver(CRD, 0, role)])
+    assert told(stages) == [
+        (0, [["Role shop/r"]]),
+        (0, [["Deployment shop/d"]]),
+        (0, [["CustomResourceDefinition carts.shop.example.com"]]),
+    ]
+
+
 def test_what_somebody_made_unreadable_counts_for_nothing():
     annotations = {
         "argocd.argoproj.io/sync-wave": "soon",
