@@ -29,6 +29,7 @@ from fleetbeat.clients.broker import make_app, publish_reconcile
 from fleetbeat.clients.runs import Runs
 from fleetbeat.clients.store import Store
 from fleetbeat.local.cluster import Cluster
+from fleetbeat.local.process import Process
 from fleetbeat.local.redis import RedisServer
 from fleetbeat.local.registry import Registry
 from fleetbeat.settings import load
@@ -42,7 +43,16 @@ CONTROLLERS = [
 class Rig:
     """Use as a context manager. ``audit``: count requests by User-Agent too; costs time, so not in timed runs."""
 
-    def __init__(self, apps: int, *, workers: int, interval: str = "1h", audit: bool = False, **settings: str) -> None:
+    def __init__(
+        self,
+        apps: int,
+        *,
+        workers: int,
+        interval: str = "1h",
+        audit: bool = False,
+        watch: bool = False,
+        **settings: str,
+    ) -> None:
         self.apps = workload.names(apps)
         self._interval = interval
         self._stack = contextlib.ExitStack()
@@ -66,6 +76,7 @@ class Rig:
         parts = Parts(self.folder, self.env)
         self.beat = parts.beat()
         self.workers = [parts.worker(number) for number in range(1, workers + 1)]
+        self.watch = parts.watch() if watch else None
         self.settings = load(self.env)
         self.store = Store.open(self.settings)
         self.runs = Runs(self.store, self.settings)
@@ -79,7 +90,7 @@ class Rig:
             self._stack.enter_context(self.cluster)
             workload.make_namespaces(self.cluster, self.apps)
             workload.push_bundles(self.registry, self.apps)
-            for process in (self.beat, *self.workers):
+            for process in (self.beat, *self.workers, *self._watching()):
                 self._stack.callback(process.kill)
                 process.start()
             for worker in self.workers:
@@ -95,11 +106,14 @@ class Rig:
             shutil.copytree(self.folder, keep, dirs_exist_ok=True)
         self._stack.close()
 
+    def _watching(self) -> list[Process]:
+        return [self.watch] if self.watch else []
+
     # ── processes ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def ours(self) -> dict[str, int]:
         """Name → process id of everything that is Fleetbeat, its Redis included."""
-        found = {process.name: process.pid or 0 for process in (self.beat, *self.workers)}
+        found = {process.name: process.pid or 0 for process in (self.beat, *self.workers, *self._watching())}
         return {**found, "redis": self.redis.pid or 0}
 
     def everything(self) -> dict[str, int]:
