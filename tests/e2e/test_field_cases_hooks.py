@@ -1,4 +1,4 @@
-"""Field cases of group c: hooks that end, vanish, repeat and clean up; waves that lose an object; late pruning."""
+"""Field cases, group c: hooks that end, vanish, repeat and clean up; waves, and what they need; late pruning."""
 
 from __future__ import annotations
 
@@ -248,3 +248,82 @@ def test_what_pods_still_need_is_pruned_after_the_new_ones_are_healthy(controlle
     controlled.ring(app)
     controlled.wait_run(app, digest=mended.digest, phase="Succeeded")
     assert controlled.get(f"/api/v1/namespaces/{space}/configmaps/cfg-a") is None
+
+
+# ── waves ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_objects_need_may_come_in_earlier_waves_of_the_same_bundle(controlled: Fleet) -> None:
+    """Field case c2: Namespace, definition, its object, a bare Pod with a new account: one sync, nothing opted into."""
+    app = controlled.name("waves")
+    group = f"{app}.example.com"
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"kind": "Boat", "plural": "boats", "singular": "boat"}
+    definition: Body = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"boats.{group}"},
+        "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [version]},
+    }
+    pod: Body = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "bare"},
+        "spec": {"serviceAccountName": "crew", "containers": [{"name": "c", "image": "example.com/c:1"}]},
+    }
+    boat: Body = {"apiVersion": f"{group}/v1", "kind": "Boat", "metadata": {"name": "main"}}
+    space: Body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": app}}
+    waves = [in_wave(1, pod), in_wave(1, account("crew")), boat, in_wave(-1, definition), in_wave(-2, space)]
+    controlled.push(app, waves)
+    controlled.application(app, namespace=app)
+    entry = controlled.wait_run(app)
+    assert entry["phase"] == "Succeeded", entry["message"]
+    assert set(outcomes(entry).values()) == {"created"}
+    assert controlled.runs_ended(app) == 1
+
+
+def test_a_kind_that_is_nowhere_fails_at_once(fleet: Fleet, namespace: str) -> None:
+    """Field case c2: neither the cluster nor the bundle defines it, so there is nothing to wait for."""
+    app = fleet.name("nowhere")
+    thing: Body = {"apiVersion": "nowhere.example.com/v1", "kind": "Thing", "metadata": {"name": "x"}}
+    fleet.push(app, [config_map("web", namespace), thing])
+    fleet.application(app, namespace=namespace, retry={"limit": 0})
+    entry = fleet.wait_run(app, phase="Failed", timeout=20)
+    assert (
+        "kind Thing in nowhere.example.com/v1 is neither served by the cluster nor defined by the bundle"
+        in entry["message"]
+    )
+    assert not fleet.writes(app)
+
+
+def test_the_second_sync_does_not_take_the_old_health_for_the_new(controlled: Fleet) -> None:
+    """Field case c4: a Deployment that says Available of what it was before holds the next wave up until it is new."""
+    app, space = controlled.name("rollout"), new_space(controlled)
+
+    def bundle(version: str) -> list[Body]:
+        labels = {"app": "web"}
+        container = {"name": "c", "image": f"example.com/web:{version}"}
+        template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+        spec = {"replicas": 1, "minReadySeconds": 1, "selector": {"matchLabels": labels}, "template": template}
+        web: Body = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
+        return [web, in_wave(1, config_map("after", "", {"version": version}))]
+
+    controlled.push(app, bundle("1"))
+    controlled.application(app, namespace=space)
+    controlled.wait_run(app, phase="Succeeded")
+    second = controlled.push(app, bundle("2"))
+    position = next(iter(controlled.clusters.values())).audit_position()
+    controlled.ring(app)
+    controlled.wait_run(app, digest=second.digest, phase="Succeeded")
+    web, after = controlled.writes(app, since=position)
+    assert (web["objectRef"]["name"], after["objectRef"]["name"]) == ("web", "after")
+    statuses = [
+        event["stageTimestamp"]
+        for event in next(iter(controlled.clusters.values())).audit(position)
+        if (event.get("objectRef") or {}).get("namespace") == space
+        and event["objectRef"].get("resource") == "deployments"
+        and event["objectRef"].get("subresource") == "status"
+    ]
+    assert statuses, "the controller has reported on the rollout"
+    assert max(statuses) < after["requestReceivedTimestamp"]

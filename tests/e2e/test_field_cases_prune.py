@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from fleet import Fleet, config_map, in_wave, outcomes, words
+from hooking import hook
 from people import Hands, quiet
 from waiting import wait_for
 
@@ -622,3 +623,65 @@ def _complete(cluster: Cluster) -> bool:
 
 def _pruned(entry: dict[str, Any]) -> dict[str, str]:
     return {key: word for key, word in outcomes(entry).items() if word == "pruned"}
+
+
+# ── empty bundles, skipped objects ──────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_empty_bundle_prunes_nothing_and_says_why(fleet: Fleet, namespace: str) -> None:
+    """Field case d4."""
+    name = fleet.name("empty")
+    fleet.push(name, [config_map("a", namespace)])
+    fleet.application(name, namespace=namespace)
+    fleet.wait_run(name, phase="Succeeded")
+    revision = fleet.push(name, {"README.md": "nothing here\n", "only-comments.yaml": "# nothing\n"})
+    fleet.ring(name)
+    entry = fleet.wait_run(name, digest=revision.digest)
+    assert fleet.get(f"/api/v1/namespaces/{namespace}/configmaps/a") is not None
+    assert "allowEmpty" in entry["message"]
+    assert "pruned" not in entry["counts"]
+
+
+def test_allow_empty_prunes_everything(fleet: Fleet, namespace: str) -> None:
+    """Field case d4: and is not stuck on having no objects."""
+    name = fleet.name("gone")
+    fleet.push(name, [config_map("a", namespace)])
+    fleet.application(name, namespace=namespace, allowEmpty=True)
+    fleet.wait_run(name, phase="Succeeded")
+    revision = fleet.push(name, {"README.md": "nothing here\n"})
+    fleet.ring(name)
+    entry = fleet.wait_run(name, digest=revision.digest)
+    assert entry["phase"] == "Succeeded"
+    assert outcomes(entry) == {f"ConfigMap {namespace}/a": "pruned"}
+
+
+def test_a_bundle_of_hooks_alone_prunes_nothing(fleet: Fleet, namespace: str) -> None:
+    """Field case d4: such a bundle counts as empty."""
+    app = fleet.name("d4")
+    fleet.push(app, [config_map("web")])
+    fleet.application(app, namespace=namespace)
+    fleet.wait_run(app, phase="Succeeded")
+    alone = fleet.push(app, [hook("PreSync", config_map("migrate"))])
+    fleet.ring(app)
+    entry = fleet.wait_run(app, digest=alone.digest)
+    assert "Nothing is pruned" in entry["message"]
+    assert all(fleet.get(config_maps(namespace, name)) for name in ("web", "migrate"))
+
+
+def test_an_applied_object_that_asks_to_be_skipped_stays_as_it_is(fleet: Fleet, namespace: str) -> None:
+    """Field case d13: neither written nor pruned, and told in the history."""
+    name = fleet.name("skip")
+    fleet.push(name, [config_map("a", namespace), config_map("b", namespace, data={"v": "1"})])
+    fleet.application(name, namespace=namespace)
+    fleet.wait_run(name, phase="Succeeded")
+
+    changed = config_map("b", namespace, {"v": "2"}, annotations={"argocd.argoproj.io/hook": "Skip"})
+    revision = fleet.push(name, [config_map("a", namespace, data={"v": "2"}), changed])
+    fleet.ring(name)
+    entry = fleet.wait_run(name, digest=revision.digest, phase="Succeeded")
+    assert outcomes(entry) == {f"ConfigMap {namespace}/a": "configured"}
+    [told] = entry["warnings"]
+    assert told.endswith(f"ConfigMap {namespace}/b is not applied: annotation argocd.argoproj.io/hook: Skip")
+    live = fleet.get(f"/api/v1/namespaces/{namespace}/configmaps/b")
+    assert live is not None
+    assert live["data"] == {"v": "1"}

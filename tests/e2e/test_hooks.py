@@ -179,19 +179,6 @@ def test_an_object_may_become_a_hook_and_a_member_again(fleet: Fleet, namespace:
     assert [e["trigger"] for e in fleet.history(app)] == ["Revision", "Revision", "First"]
 
 
-def test_a_bundle_of_hooks_alone_prunes_nothing(fleet: Fleet, namespace: str) -> None:
-    """Field case d4: such a bundle counts as empty."""
-    app = fleet.name("d4")
-    fleet.push(app, [config_map("web")])
-    fleet.application(app, namespace=namespace)
-    fleet.wait_run(app, phase="Succeeded")
-    alone = fleet.push(app, [note("migrate")])
-    fleet.ring(app)
-    entry = fleet.wait_run(app, digest=alone.digest)
-    assert "Nothing is pruned" in entry["message"]
-    assert {"web", "migrate"} <= maps(fleet, namespace).keys()
-
-
 def test_a_failed_sync_runs_what_is_there_for_it(controlled: Fleet) -> None:
     """The first error stays the reason; hooks of a good sync that come later do not run."""
     app, space = controlled.name("alarm"), new_space(controlled)

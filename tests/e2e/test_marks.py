@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fleet import Fleet, config_map, outcomes, words
+from fleet import Fleet, config_map, words
 
 
 def marked(body: dict[str, Any], **annotations: str) -> dict[str, Any]:
@@ -54,34 +54,3 @@ def test_a_dependency_is_healthy_before_its_dependant_is_written(controlled: Fle
     ]
     assert finished, "the controller reported a status"
     assert max(finished) < writes[-1]["requestReceivedTimestamp"]
-
-
-def test_an_applied_object_that_asks_to_be_skipped_stays_as_it_is(fleet: Fleet, namespace: str) -> None:
-    """Field case d13: neither written nor pruned, and told in the history."""
-    name = fleet.name("skip")
-    fleet.push(name, [config_map("a", namespace), config_map("b", namespace, data={"v": "1"})])
-    fleet.application(name, namespace=namespace)
-    fleet.wait_run(name, phase="Succeeded")
-
-    skip = {"argocd.argoproj.io__hook": "Skip"}
-    changed = marked(config_map("b", namespace, data={"v": "2"}), **skip)
-    revision = fleet.push(name, [config_map("a", namespace, data={"v": "2"}), changed])
-    fleet.ring(name)
-    entry = fleet.wait_run(name, digest=revision.digest, phase="Succeeded")
-    assert outcomes(entry) == {f"ConfigMap {namespace}/a": "configured"}
-    [told] = entry["warnings"]
-    assert told.endswith(f"ConfigMap {namespace}/b is not applied: annotation argocd.argoproj.io/hook: Skip")
-    live = fleet.get(f"/api/v1/namespaces/{namespace}/configmaps/b")
-    assert live is not None
-    assert live["data"] == {"v": "1"}
-
-
-def test_a_bundle_with_a_hook_changes_nothing(fleet: Fleet, namespace: str) -> None:
-    name = fleet.name("hooked")
-    hook = {"argocd.argoproj.io__hook": "PreSync"}
-    fleet.push(name, [config_map("a", namespace), marked(job("migrate", namespace), **hook)])
-    fleet.application(name, namespace=namespace)
-    entry = fleet.wait_run(name)
-    assert (entry["phase"], entry["error"]) == ("Failed", "ManifestError")
-    assert "is a hook (argocd.argoproj.io/hook: PreSync); this version does not run hooks" in entry["message"]
-    assert fleet.writes(name) == []

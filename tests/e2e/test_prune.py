@@ -45,33 +45,6 @@ def test_the_parent_lists_what_is_owned_and_shrinks_last(fleet: Fleet, namespace
     assert parent()["applyset.kubernetes.io/contains-group-kinds"] == "ConfigMap"
 
 
-def test_an_empty_bundle_prunes_nothing_and_says_why(fleet: Fleet, namespace: str) -> None:
-    """Field case d4."""
-    name = fleet.name("empty")
-    fleet.push(name, [config_map("a", namespace)])
-    fleet.application(name, namespace=namespace)
-    fleet.wait_run(name, phase="Succeeded")
-    revision = fleet.push(name, {"README.md": "nothing here\n", "only-comments.yaml": "# nothing\n"})
-    fleet.ring(name)
-    entry = fleet.wait_run(name, digest=revision.digest)
-    assert fleet.get(f"/api/v1/namespaces/{namespace}/configmaps/a") is not None
-    assert "allowEmpty" in entry["message"]
-    assert "pruned" not in entry["counts"]
-
-
-def test_allow_empty_prunes_everything(fleet: Fleet, namespace: str) -> None:
-    """Field case d4: and is not stuck on having no objects."""
-    name = fleet.name("gone")
-    fleet.push(name, [config_map("a", namespace)])
-    fleet.application(name, namespace=namespace, allowEmpty=True)
-    fleet.wait_run(name, phase="Succeeded")
-    revision = fleet.push(name, {"README.md": "nothing here\n"})
-    fleet.ring(name)
-    entry = fleet.wait_run(name, digest=revision.digest)
-    assert entry["phase"] == "Succeeded"
-    assert outcomes(entry) == {f"ConfigMap {namespace}/a": "pruned"}
-
-
 FOREIGN = [
     pytest.param(
         {"annotations": {"argocd.argoproj.io/tracking-id": "web:/ConfigMap:{ns}/taken"}}, "Argo CD", "web", id="Argo CD"
