@@ -15,6 +15,7 @@ from fleetbeat.clients.runs import Look, new_run_id
 from fleetbeat.decisions.changes import Fingerprint, moved
 from fleetbeat.decisions.health import custom, worst
 from fleetbeat.decisions.lifecycle import cure, first_step, given_up, next_look, wants_run
+from fleetbeat.decisions.schedule import spread
 from fleetbeat.engine.judging import Judge
 from fleetbeat.engine.kinds import api_set_for
 from fleetbeat.engine.plan import Known
@@ -276,7 +277,8 @@ def _trouble(shared: Parts, app: str, error: FleetbeatError) -> str:
         shared.runs.remember(app, fields)
         entry = shared.catalogs.application(app)
         if entry is not None:
-            pause = next_look(cure(error), failures, entry[0].sync.retry, getattr(error, "retry_after", None) or 0.0)
+            asked = getattr(error, "retry_after", None) or 0.0
+            pause = next_look(cure(error), failures, entry[0].sync.retry, asked, spread=spread(app))
             if pause is not None:
                 shared.runs.look_again(app, pause)
     except FleetbeatError as second:

@@ -12,6 +12,7 @@ from fleetbeat.decisions import fights
 from fleetbeat.decisions.health import custom, worst
 from fleetbeat.decisions.inventory import group_kinds, namespaces
 from fleetbeat.decisions.lifecycle import Cure, Ending, ending, history_entry, next_look, repeats, sync_status
+from fleetbeat.decisions.schedule import spread
 from fleetbeat.engine.plan import LEFT, Known, Plan
 from fleetbeat.errors import FleetbeatError, LostLock, StoreUnavailable
 from fleetbeat.model import Application, Health, HealthStatus, ObjectId, ObjectResult, Retry, Revision
@@ -80,7 +81,9 @@ def report(work: Work) -> Outcome:
         | (disputes.after_run(shared, state, record, plan, entries, application) if plan_text is not None else {})
         | {"yielded": disputes.yielded(state.get("yielded", ""), plan, known)}
         | (removal.end(work, end) if is_removal(record) else {}),
-        next_look=0.0 if judge_anew and end.phase == "Succeeded" else _pause(application, record, end, failures),
+        next_look=0.0
+        if judge_anew and end.phase == "Succeeded"
+        else _pause(turn.app, application, record, end, failures),
         replace_newest=again,
     )
     if said == "lost":
@@ -228,11 +231,13 @@ def _application(work: Work) -> Application | None:
     return entry[0] if entry is not None else None
 
 
-def _pause(application: Application | None, record: dict[str, str], end: Ending, failures: int) -> float | None:
+def _pause(
+    app: str, application: Application | None, record: dict[str, str], end: Ending, failures: int
+) -> float | None:
     if record.get("superseded"):
         return 0.0
     if end.phase == "Succeeded":
         return None
     retry = application.sync.retry if application is not None else Retry()
     what: Cure = "change" if record.get("error_cure", "time") == "change" else "time"
-    return next_look(what, failures, retry, float(record.get("retry_after") or 0))
+    return next_look(what, failures, retry, float(record.get("retry_after") or 0), spread=spread(app))

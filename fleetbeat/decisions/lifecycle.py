@@ -107,16 +107,20 @@ def cure(error: BaseException) -> Cure:
     return "change" if isinstance(error, Permanent) else "time"
 
 
-def next_look(what: Cure, failures: int, retry: Retry, retry_after: float = 0.0) -> float | None:
+def next_look(
+    what: Cure, failures: int, retry: Retry, retry_after: float = 0.0, *, spread: float = 0.0
+) -> float | None:
     """Seconds until the application is looked at again after a run; None = at its next regular slot.
 
     What time may mend is retried with growing delays, up to ``retry.limit`` times in a row, and not before the
     ``retry_after`` seconds the other side asked for (within reason). What only a change can mend waits for the
-    regular slot, as does everything past the limit.
+    regular slot, as does everything past the limit. ``spread`` (0 to 1, ``schedule.spread`` of the application's name)
+    keeps a fleet that failed together from coming back together.
     """
     if what != "time" or failures > retry.limit:
         return None
-    return max(min(retry_after, LONGEST_RETRY_AFTER), backoff(max(failures - 1, 0), retry))
+    asked = min(retry_after, LONGEST_RETRY_AFTER) * (1 + spread / 10)
+    return max(asked, backoff(max(failures - 1, 0), retry, spread))
 
 
 def health_pause(looks: int, first: float, longest: float) -> float:

@@ -16,6 +16,11 @@ def name_hash(name: str) -> int:
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
 
 
+def spread(name: str) -> float:
+    """Where between 0 and 1 the application stands among all others: the same in every process."""
+    return name_hash(name) / 2**64
+
+
 def slot_offset(name: str, period_ms: int) -> int:
     """Where in its period the application's slot lies: 0 ≤ offset < ``period_ms``.
 

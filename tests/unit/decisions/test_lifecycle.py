@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fleetbeat.decisions import lifecycle
+from fleetbeat.decisions.schedule import spread
 from fleetbeat.errors import ClusterUnavailable, ManifestError, NotYet, Refused, Unauthorized
 from fleetbeat.model import ObjectId, ObjectResult, Retry, Revision
 
@@ -100,6 +101,18 @@ def test_when_a_failed_application_is_looked_at_again(
 ) -> None:
     """Field case f1: a passing reason is retried with growing delays, unattended."""
     assert lifecycle.next_look(what, failures, Retry(), retry_after) == seconds
+
+
+def test_a_fleet_that_failed_together_comes_back_apart() -> None:
+    """Field cases f2, g5: each pause is spread up to the next one, by name, and so is a Retry-After, a little."""
+    retry = Retry(duration=5, factor=2, max_duration=180)
+    pauses = [lifecycle.next_look("time", 2, retry, spread=spread(f"app-{number}")) for number in range(200)]
+    assert min(pauses) >= 10
+    assert max(pauses) <= 20
+    assert max(pauses) - min(pauses) > 8
+    asked = [lifecycle.next_look("time", 1, retry, 30.0, spread=spread(f"app-{number}")) for number in range(200)]
+    assert min(asked) >= 30
+    assert 31 < max(asked) <= 33
 
 
 def test_pauses_between_health_looks_grow_to_a_limit() -> None:
