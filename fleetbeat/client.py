@@ -20,7 +20,7 @@ import hashlib
 import json
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
@@ -69,6 +69,7 @@ class Outcome:
     message: str
     revision: Revision
     entry: dict[str, Any] = field(repr=False)  #: the history entry, {} when the request needed no run
+    held_back: str = ""  #: why it is not at what its source means: a pin or a veto, in words
 
     @property
     def ok(self) -> bool:
@@ -162,9 +163,7 @@ class Fleetbeat:
         if run is None:
             raise self._unknown(app)
         if ring or not run:
-            from fleetbeat.clients.broker import publish_reconcile
-
-            publish_reconcile(self._broker, [app], wire.WORK_QUEUE)
+            self.ring([app])
         return Request(request, run)
 
     def delete(
@@ -178,6 +177,13 @@ class Fleetbeat:
         if not self._departures.note(app, confirmed=confirmed, skip_hooks=skip_hooks):
             raise self._not_departing(app)
         return self._request(app, _request_id(app, None), by, reason, ring=True)
+
+    def ring(self, apps: Sequence[str]) -> None:
+        """Have these applications looked at now, without asking for a sync."""
+        if apps:
+            from fleetbeat.clients.broker import publish_reconcile
+
+            publish_reconcile(self._broker, apps, wire.WORK_QUEUE)
 
     def forget(self, app: str) -> None:
         """Leave what is left of an application that is being deleted as it is. Raises as ``delete`` does."""
@@ -243,7 +249,9 @@ class Fleetbeat:
                 yield replace(now, results=results)
             if time.monotonic() > deadline:
                 doing = f"is at step {now.step} ({now.state})" if now.step else "has not begun"
-                said = f": {now.message}." if now.message else "." if now.step else ". Do workers run?"
+                said = (
+                    f": {now.message.removesuffix('.')}." if now.message else "." if now.step else ". Do workers run?"
+                )
                 raise StillRunning(f"{app}: after {timeout:g} s the sync {doing}{said} It goes on.")
             time.sleep(_POLL)
 
@@ -306,6 +314,7 @@ def _outcome(app: str, state: Mapping[str, str], entry: dict[str, Any]) -> Outco
         message=entry.get("message", state.get("message", "")),
         revision=Revision(**revision),
         entry=entry,
+        held_back=state.get("held_back", ""),
     )
 
 

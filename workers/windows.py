@@ -107,8 +107,8 @@ def _told(record: dict[str, str], verdict: Verdict, over: bool) -> str:
 def _message(plan: Plan, number: int, verdict: Verdict) -> str:
     until = f"until {stamp(verdict.until)}" if verdict.until else "with no opening in sight"
     by = "; ".join(str(window) for window in verdict.by[:3])
-    before = " What came before it is written." if number else ""
-    return f"{plan.stages[number].title} waits for a sync window: shut {until} by {by}.{before}"
+    before = ". What came before it is written" if number else ""
+    return f"{plan.stages[number].title} waits for a sync window: shut {until} by {by}{before}"
 
 
 def _moment(ms: int) -> datetime:

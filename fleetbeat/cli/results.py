@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
+from typing import Any
 
 from fleetbeat.cli.output import word
 from fleetbeat.model import ObjectResult
@@ -45,3 +46,11 @@ def why_of(result: ObjectResult) -> str:
     if unnamed:
         told.append(f"changed by {', '.join(unnamed)}")
     return "; ".join(told)
+
+
+def left_alone(entry: Mapping[str, Any]) -> list[ObjectResult]:
+    """Objects that a good run left as they are although that is not what the bundle says. ``entry``: of history."""
+    if entry.get("phase") != "Succeeded":  # its error says it, and most of what is skipped just had no turn
+        return []
+    results = [ObjectResult.from_json(result) for result in entry.get("results", ())]
+    return [result for result in results if result.outcome in ("kept", "skipped") and not result.phase]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import click
 
 from fleetbeat.cli import output as out
@@ -36,10 +38,7 @@ def status(session: Session, app: str | None, output: str) -> None:
         raise unknown_application(app, names)
     pulse = session.pulse()
     due = session.due([app] if app else names)
-    views = [
-        view(name, session.runs.look(name), now_ms=pulse.now_ms, due_ms=due[name], held=departing.get(name))
-        for name in due
-    ]
+    views = [_view(session, name, now_ms=pulse.now_ms, due_ms=due[name], held=departing.get(name)) for name in due]
     warnings = pulse_warnings(pulse.beats) + [f"catalog: {line}" for line in catalog.error.splitlines()]
     if output != "table":
         data = views[0].to_json() if app else {"applications": [v.to_json() for v in views], "warnings": warnings}
@@ -56,6 +55,15 @@ def status(session: Session, app: str | None, output: str) -> None:
         click.echo(click.style("warning: ", fg="yellow") + warning, err=True)
     if catalog.error:
         click.echo("The last good catalog stays in force.", err=True)
+
+
+def _view(session: Session, name: str, *, now_ms: float, due_ms: float | None, held: str | None) -> View:
+    look = session.runs.look(name)
+    entry = None
+    if look.state.get("sync") == "OutOfSync":  # only then history has something to add: what was left alone, and why
+        newest = next(iter(session.runs.history(name, most=1)), None)
+        entry = json.loads(newest) if newest else None
+    return view(name, look, now_ms=now_ms, due_ms=due_ms, held=held, entry=entry)
 
 
 def pulse_warnings(beats: dict[str, float]) -> list[str]:

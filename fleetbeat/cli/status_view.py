@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fleetbeat.cli.results import left_alone
 from fleetbeat.clients.runs import Look
 from fleetbeat.decisions.choice import Order
 from fleetbeat.model import ObjectId, Revision
@@ -30,7 +32,9 @@ class View:
     failures: int
     held_back: str = ""  #: why it is not at what its source means: a pin or a veto
     conditions: list[dict[str, Any]] = field(default_factory=list)
-    """Conflict: a field that is left to a rival for now. Yielded: one that is left to others as the rules say."""
+    """Conflict: a field that is left to a rival for now. Yielded: one that is left to others as the rules say.
+
+    Kept: an object that has left the bundle and stays. Skipped: one that is left to its owner."""
 
     def to_json(self) -> dict[str, Any]:
         """For ``-o json|yaml``: Argo CD's words, Flux's revision form."""
@@ -56,8 +60,16 @@ class View:
         }
 
 
-def view(app: str, look: Look, *, now_ms: float, due_ms: float | None, held: str | None = None) -> View:
-    """``due_ms``: the application's score in the due set.
+def view(
+    app: str,
+    look: Look,
+    *,
+    now_ms: float,
+    due_ms: float | None,
+    held: str | None = None,
+    entry: Mapping[str, Any] | None = None,
+) -> View:
+    """``due_ms``: the application's score in the due set. ``entry``: the newest of its history, where that is asked.
 
     ``held``: of one that has left the catalog and is to be deleted, why that has not begun; "" = nothing holds it.
     """
@@ -85,7 +97,11 @@ def view(app: str, look: Look, *, now_ms: float, due_ms: float | None, held: str
         objects=int(state["objects"]) if state.get("objects") else None,
         failures=int(state.get("failures", 0) or 0),
         held_back=_held_back(look),
-        conditions=[*json.loads(state.get("conflicts") or "[]"), *_yielded(state.get("yielded") or "{}")],
+        conditions=[
+            *json.loads(state.get("conflicts") or "[]"),
+            *_yielded(state.get("yielded") or "{}"),
+            *_left_alone(entry or {}),
+        ],
     )
 
 
@@ -123,6 +139,19 @@ def _yielded(text: str) -> list[dict[str, Any]]:
             "object": str(ObjectId.from_key(key)),
         }
         for key, told in json.loads(text).items()
+    ]
+
+
+def _left_alone(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {
+            "type": "Kept" if result.outcome == "kept" else "Skipped",
+            "status": "True",
+            "reason": "LeftAlone",
+            "message": f"{result.id}: {result.reason}",
+            "object": str(result.id),
+        }
+        for result in left_alone(entry)
     ]
 
 

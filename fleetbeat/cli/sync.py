@@ -10,9 +10,10 @@ import click
 from fleetbeat.cli import output as out
 from fleetbeat.cli.completion import complete_application
 from fleetbeat.cli.exits import EPILOG, Exit
-from fleetbeat.cli.results import lines_of
+from fleetbeat.cli.results import left_alone, lines_of
 from fleetbeat.cli.session import Session
 from fleetbeat.client import Outcome, Progress
+from fleetbeat.model import ObjectId
 
 
 @click.command(
@@ -66,7 +67,7 @@ def sync(
     if not override_windows and (held := _held_up(session, app)):
         click.echo(
             f"note: sync windows are {held}. What differs waits for them; "
-            "fleetbeat sync APP --override-windows --reason … goes past them",
+            f"fleetbeat sync {app} --override-windows --reason … goes past them",
             err=True,
         )
     if not wait:
@@ -80,16 +81,24 @@ def follow(session: Session, app: str, request: str, timeout: float) -> Exit:
     """Print what happens to a sync that was asked for, and how it ended. Raises StillRunning after ``timeout`` s."""
     outcome = None
     told = ""
+    shown: set[tuple[str, ObjectId]] = set()
     for event in session.fleetbeat.follow(app, request, timeout=timeout):
         if isinstance(event, Outcome):
             outcome = event
         else:
             told = _tell(event, told)
+            shown |= {(result.phase, result.id) for result in event.results}
     if outcome is None:  # follow ends with one or raises
         return Exit.FAILED
+    # What nothing was done to, and why: the application stays OutOfSync for it.
+    left = left_alone(outcome.entry)
+    for line in lines_of(result for result in left if (result.phase, result.id) not in shown):
+        click.echo(line)
     click.echo(f"{app}: {out.word(outcome.phase)}, {out.word(outcome.health)} at {outcome.revision}")
     if outcome.message:
         click.echo(outcome.message, err=outcome.phase != "Succeeded")
+    if outcome.held_back:
+        click.echo(f"note: not what the source means now: {outcome.held_back}", err=True)
     return Exit.OK if outcome.ok else Exit.FAILED
 
 

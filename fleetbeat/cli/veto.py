@@ -51,10 +51,19 @@ def veto(session: Session, digest: str | None, reason: str, lift: bool, output: 
         )
     name = f"sha256:{full[1]}"
     if lift:
-        click.echo(f"{name} may be synced again" if session.orders.lift(name) else f"{name} is not vetoed")
+        _lift(session, name)
         return
     session.orders.veto(name, by=whoami(), reason=reason)
     holders = [app for app in session.catalogs.names() if session.runs.look(app).state.get("digest") == name]
     click.echo(f"{name} is kept out of the fleet until: fleetbeat veto --lift {name}")
     if holders:
         click.echo(f"In force already, and stays: {', '.join(holders)}. To leave it: fleetbeat rollback APP")
+
+
+def _lift(session: Session, digest: str) -> None:
+    if not session.orders.lift(digest):
+        click.echo(f"{digest} is not vetoed")
+        return
+    click.echo(f"{digest} may be synced again")
+    # What it has held back goes on now, not at its next look.
+    session.fleetbeat.ring([app for app in session.catalogs.names() if session.runs.look(app).state.get("held_back")])

@@ -12,8 +12,8 @@ from fleetbeat.engine.plan import Plan
 from fleetbeat.engine.remove import why_pruned
 from fleetbeat.model import Body, Manifest, ObjectId
 
-#: replace = delete and create anew; run = a hook; leave = another application's
-Action = Literal["create", "configure", "replace", "prune", "refuse", "run", "leave"]
+#: replace = delete and create anew; run = a hook; leave = another application's; keep = not in the bundle, and stays
+Action = Literal["create", "configure", "replace", "prune", "keep", "refuse", "run", "leave"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,7 @@ def previews(
         elif result is not None and result.outcome == "skipped":
             found.append(Preview(key, "configure", result.reason, unified(verdict.live, verdict.wanted)))
     found += [Preview(r.id, "prune", why_pruned(r), unified(pruned.get(r.id), None)) for r in plan.removals]
+    found += [Preview(result.id, "keep", result.reason, "") for result in plan.settled if result.outcome == "kept"]
     found += [Preview(result.id, "refuse", result.reason, "") for result in plan.failed if result.phase]
     found += [
         Preview(hook.id, "run", f"{hook.phase} wave {hook.wave}", "") for hook in plan.hooks if hook.phase != "SyncFail"

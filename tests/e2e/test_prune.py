@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from fleet import Fleet, config_map, outcomes, words
+from fleet import Fleet, config_map, outcomes, run, words
 
 from fleetbeat.decisions.inventory import PART_OF, parent_name
 
@@ -127,3 +127,10 @@ def test_what_asks_to_be_kept_is_kept(fleet: Fleet, namespace: str) -> None:
     assert "Prune=false" in entry["results"][0]["reason"]
     assert fleet.get(f"/api/v1/namespaces/{namespace}/configmaps/keep") is not None
     assert fleet.state(name)["sync"] == "OutOfSync"
+
+    why = "argocd.argoproj.io/sync-options: Prune=false"
+    differs = run(fleet, "diff", name)
+    assert differs.returncode == 1
+    assert f"keep ConfigMap {namespace}/keep   {why}" in differs.stdout
+    assert f"Kept:        ConfigMap {namespace}/keep: {why}" in run(fleet, "status", name).stdout
+    assert f"kept       ConfigMap {namespace}/keep   {why}" in run(fleet, "sync", name, "--wait").stdout

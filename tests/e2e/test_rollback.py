@@ -115,6 +115,17 @@ def test_a_vetoed_bundle_is_kept_out_until_something_newer_comes(two: tuple[Flee
     assert bad not in run(fleet, "veto").stdout
 
 
+def test_what_a_veto_held_back_goes_on_at_once_when_it_is_lifted(two: tuple[Fleet, str, str, list[str]]) -> None:
+    fleet, app, namespace, _ = two
+    late = fleet.push(app, [config_map("web", namespace, {"version": "late"})]).digest
+    run(fleet, "veto", late)
+    fleet.sync(app)
+    assert version(fleet, namespace) == "2"
+    assert run(fleet, "veto", "--lift", late).returncode == 0
+    fleet.wait_run(app, digest=late, phase="Succeeded")  # its next look is an hour away
+    assert version(fleet, namespace) == "late"
+
+
 def test_a_veto_of_what_is_in_force_leaves_it_there_and_says_so(two: tuple[Fleet, str, str, list[str]]) -> None:
     fleet, app, namespace, digests = two
     vetoed = run(fleet, "veto", digests[1])

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -105,6 +106,22 @@ def test_sync_wait_does_not_say_twice_that_an_object_is_new() -> None:
     written = Progress("run-1", "apply:0", "working", "", (ObjectResult(CONFIG, "created", "new", wave=0),))
     shown = invoke(Fake(written, outcome("Succeeded", "Healthy")), "sync", "shop", "--wait")
     assert shown.stdout.splitlines()[1] == "  created    ConfigMap shop/web-config"
+
+
+def test_sync_wait_tells_what_was_left_alone_and_why() -> None:
+    kept = {"id": "/ConfigMap/shop/old", "outcome": "kept", "reason": "Prune=false"}
+    done = {"id": CONFIG.key, "outcome": "configured", "reason": "data.greeting"}
+    ended = replace(outcome("Succeeded", "Healthy"), entry={"phase": "Succeeded", "results": [done, kept]})
+    shown = invoke(Fake(ended), "sync", "shop", "--wait")
+    assert shown.stdout.splitlines()[:2] == ["wave 0", "  kept       ConfigMap shop/old   Prune=false"]
+    assert shown.stdout.count("ConfigMap") == 1
+
+
+def test_sync_wait_says_that_something_older_was_synced() -> None:
+    held = "pinned to aaaaaaaaaaaa by ann@laptop: 2.4 loses orders"
+    shown = invoke(Fake(replace(outcome("Succeeded", "Healthy"), held_back=held)), "sync", "shop", "--wait")
+    assert shown.stderr == f"note: not what the source means now: {held}\n"
+    assert shown.exit_code == Exit.OK
 
 
 def test_sync_without_wait_only_asks() -> None:

@@ -76,8 +76,8 @@ class Runs:
     def look(self, app: str) -> Look:
         return self._looks[app]
 
-    def history(self, app: str) -> list[str]:
-        return [json.dumps(entry) for entry in self._entries] if app == "shop" else []
+    def history(self, app: str, most: int = 0) -> list[str]:
+        return [json.dumps(entry) for entry in self._entries[: most or None]] if app == "shop" else []
 
 
 class Catalogs:
@@ -176,6 +176,27 @@ def test_every_conflict_is_told_once() -> None:
     assert [output.count(message.removeprefix("Conflict: ")) for message in told] == [1, 1]
     assert "Conflict:    data.b of ConfigMap shop/web" in output
     assert json.loads(invoke(session, "status", "shop", "-o", "json").output)["conditions"] == conditions
+
+
+def test_what_makes_an_application_out_of_sync_is_told_with_its_reason() -> None:
+    results = [
+        {"id": "/ConfigMap/shop/old", "outcome": "kept", "reason": "Prune=confirm waits"},
+        {"id": "/ConfigMap/shop/both", "outcome": "skipped", "reason": "belongs to application other"},
+        {"id": "/ConfigMap/shop/web", "outcome": "configured", "reason": "data.a"},
+    ]
+    entry = ENTRY | {"phase": "Succeeded", "results": results}
+    session = Fake({"shop": look(HEALTHY | {"sync": "OutOfSync"})}, entries=[entry])
+    assert invoke(session, "status", "shop").stdout.splitlines()[-2:] == [
+        "Kept:        ConfigMap shop/old: Prune=confirm waits",
+        "Skipped:     ConfigMap shop/both: belongs to application other",
+    ]
+    told = json.loads(invoke(session, "status", "shop", "-o", "json").stdout)["conditions"]
+    assert [(one["type"], one["object"]) for one in told] == [
+        ("Kept", "ConfigMap shop/old"),
+        ("Skipped", "ConfigMap shop/both"),
+    ]
+    failed = Fake({"shop": look(FAILED)}, entries=[entry | {"phase": "Failed"}])
+    assert "Kept" not in invoke(failed, "status", "shop").stdout
 
 
 def test_json_and_yaml_say_the_same() -> None:
