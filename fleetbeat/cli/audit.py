@@ -14,7 +14,7 @@ from fleetbeat.cli.audit_logs import compare, read_logs
 from fleetbeat.cli.audit_rows import show
 from fleetbeat.cli.completion import complete_application
 from fleetbeat.cli.exits import EPILOG, Exit, tell
-from fleetbeat.cli.session import Session, unknown_application
+from fleetbeat.cli.session import Session, unknown_application, unknown_cluster
 from fleetbeat.errors import Rejected
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ Examples:
   fleetbeat audit -o json > writes.jsonl
   fleetbeat audit --verify
   fleetbeat audit --cluster prod --join audit.log --join audit-2026-11-30.log.gz
+
 {EPILOG}"""
 )
 @click.argument("app", required=False, shell_complete=complete_application)
@@ -56,6 +57,8 @@ def audit(
     log = read_logs(logs) if logs else None  # before the ledgers: what is in it has been told, or is about to be
     start = _since(since, session.runs.now()) if since else 0
     chains = [session.ledger.read(name) for name in _apps(session, app)]
+    if cluster is not None:
+        _known_cluster(session, chains, cluster)
     good = True
     if verify:
         good = _verify(session, chains, output)
@@ -73,6 +76,13 @@ def _apps(session: Session, app: str | None) -> list[str]:
     if app not in names and app not in (known := session.catalogs.names()):
         raise unknown_application(app, known)
     return [app]
+
+
+def _known_cluster(session: Session, chains: Sequence[Chain], name: str) -> None:
+    """A misspelt name would find no write, and call everything in a log unknown."""
+    known = {entry.execution.cluster for chain in chains for entry in chain.entries} | {*session.catalogs.clusters()}
+    if name not in known:
+        raise unknown_cluster(name, known)
 
 
 def _since(text: str, now: int) -> int:

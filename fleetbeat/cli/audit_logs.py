@@ -48,7 +48,8 @@ def _lines(name: str) -> Iterator[bytes]:
             else:
                 yield from file
     except (OSError, EOFError) as error:
-        raise ConfigurationError(f"{name}: cannot be read: {error}") from None
+        why = (error.strerror if isinstance(error, OSError) else None) or error
+        raise ConfigurationError(f"{name}: cannot be read: {why}") from None
 
 
 def compare(

@@ -10,7 +10,7 @@ from fleetbeat.cli import output as out
 from fleetbeat.cli.audit_rows import row
 from fleetbeat.cli.exits import EPILOG
 from fleetbeat.cli.explain_view import show
-from fleetbeat.cli.session import Session
+from fleetbeat.cli.session import Session, unknown_cluster
 from fleetbeat.errors import ConfigurationError, FleetbeatError, SourceNotFound
 from fleetbeat.model import ApiResource, Body, ObjectId
 
@@ -26,6 +26,7 @@ Examples:
   fleetbeat explain deployment/web -n shop
   fleetbeat explain Cart.shop.example.com/main -n shop --cluster prod
   fleetbeat explain cm/web-config -n shop -o json
+
 {EPILOG}"""
 )
 @click.argument("what", metavar="KIND/NAME")
@@ -58,7 +59,7 @@ def _cluster(session: Session, name: str | None) -> ClusterPort:
         known = ", ".join(sorted(clusters)) or "none: no catalog is in force"
         raise ConfigurationError(f"which cluster? Name it with --cluster: {known}")
     if name not in clusters:
-        raise ConfigurationError(f"no cluster is called {name!r}. Known: {', '.join(sorted(clusters)) or 'none'}")
+        raise unknown_cluster(name, clusters)
     return session.cluster(clusters[name])
 
 
@@ -82,13 +83,14 @@ class _Question:
             return told | self._of_one_that_is_gone(key)
         told |= self._owner(live)
         if not told["application"]:
-            return told | self._fields(live, None)
+            return told | self._of_nobodys(resource, key, live, told["owner"])
         entries, last = self._last(told["application"], key)
         if last is None:
             return told | {"write": None, "unknown": self._unknown(told["application"])} | self._fields(live, None)
         return told | self._told(entries, last, key) | self._fields(live, last[1], self._same(resource, live, last[1]))
 
     def _owner(self, live: Body) -> dict[str, str]:
+        from fleetbeat.decisions.attribution import controller_of
         from fleetbeat.decisions.inventory import applyset_id, parent_name
         from fleetbeat.decisions.ownership import Foreign, owner_of
         from fleetbeat.engine.owners import owner_name
@@ -96,7 +98,9 @@ class _Question:
         apps = {*self._session.catalogs.names(), *self._session.ledger.apps()}
         owner = owner_of(live, "", {applyset_id(parent_name(app), self._home): app for app in apps})
         if not isinstance(owner, Foreign):
-            return {"application": "", "owner": "nobody: no tool has marked it"}
+            controller = controller_of(live)
+            made = f"nobody: no tool has marked it; controlled by {controller}" if controller else ""
+            return {"application": "", "owner": made or "nobody: no tool has marked it"}
         if owner.tool == "Fleetbeat application":
             return {"application": owner.name, "owner": f"Fleetbeat application {owner.name}"}
         if owner.tool == "ApplySet":
@@ -120,11 +124,31 @@ class _Question:
         return told
 
     def _of_one_that_is_gone(self, key: ObjectId) -> dict[str, Any]:
+        if (found := self._writer(key)) is None:
+            raise SourceNotFound(f"cluster {self._cluster.name} has no {key}, and no ledger speaks of it")
+        app, entries, last = found
+        return {"application": app, "owner": f"Fleetbeat application {app}"} | self._told(entries, last, key)
+
+    def _of_nobodys(self, resource: ApiResource, key: ObjectId, live: Body, owner: str) -> dict[str, Any]:
+        """No application's, and yet one may have written it: a namespace it made, an object it has let go of."""
+        found = self._writer(key)
+        if found is None:
+            return self._fields(live, None)
+        app, entries, last = found
+        return (
+            {"owner": f"{owner}; Fleetbeat has written it for application {app}"}
+            | self._told(entries, last, key)
+            | self._fields(live, last[1], self._same(resource, live, last[1]))
+        )
+
+    def _writer(self, key: ObjectId) -> tuple[str, tuple[Entry, ...], tuple[Entry, Write]] | None:
+        """The application that has written an object last, by the ledgers."""
+        best = None
         for app in self._session.ledger.apps():
             entries, last = self._last(app, key)
-            if last is not None:
-                return {"application": app, "owner": f"Fleetbeat application {app}"} | self._told(entries, last, key)
-        raise SourceNotFound(f"cluster {self._cluster.name} has no {key}, and no ledger speaks of it")
+            if last is not None and (best is None or last[1].at > best[2][1].at):
+                best = app, entries, last
+        return best
 
     def _unknown(self, app: str) -> str:
         """What is still known of an application whose ledger says nothing of the object."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from fleetbeat.errors import CatalogError
+from fleetbeat.errors import CatalogError, ConfigurationError
 from fleetbeat.settings import Settings, load, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from fleetbeat.cli.preview import Previewed
@@ -162,3 +162,10 @@ def unknown_application(name: str, names: list[str]) -> CatalogError:
             ]
         )
     return CatalogError([f"no application is called {name!r}.{nearest(name, names)} All: fleetbeat status"])
+
+
+def unknown_cluster(name: str, names: Iterable[str]) -> ConfigurationError:
+    """Says the nearest known name, and all of them."""
+    known = sorted(names)
+    all_of_them = ", ".join(known) or "none: no catalog is in force"
+    return ConfigurationError(f"no cluster is called {name!r}.{nearest(name, known)} Known: {all_of_them}")

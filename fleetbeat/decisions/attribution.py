@@ -61,6 +61,12 @@ def owners(live: Body) -> tuple[Fields, ...]:
     return tuple(sorted(found, key=lambda one: not one.ours))
 
 
+def controller_of(live: Body) -> str:
+    """``ReplicaSet web-7d4b``: the object that made this one and looks after it, "" = none."""
+    found = (live.get("metadata") or {}).get("ownerReferences") or ()
+    return next((f"{one['kind']} {one['name']}" for one in found if one.get("controller")), "")
+
+
 def applied_at(live: Body) -> str:
     """The API version of our last apply, "" when there was none: hashes can be compared at this one only."""
     for entry in (live.get("metadata") or {}).get("managedFields") or ():

@@ -97,6 +97,18 @@ def test_an_object_of_somebody_else(fleet: Fleet, namespace: str, cluster: Clust
     assert found["application"] == ""
 
 
+def test_a_namespace_that_an_application_made_is_led_back_to_it(fleet: Fleet) -> None:
+    """It carries no mark, since it is not deleted with the application."""
+    app, made = fleet.name("maker"), fleet.name("made")
+    fleet.push(app, [config_map("web")])
+    fleet.application(app, namespace=made, options=["CreateNamespace=true"])
+    entry = fleet.wait_run(app, phase="Succeeded")
+    found = told(fleet, f"ns/{made}")
+    assert (found["application"], found["write"]["run"]) == ("", entry["run"])
+    assert found["owner"] == f"nobody: no tool has marked it; Fleetbeat has written it for application {app}"
+    assert entry["run"] in explain(fleet, f"ns/{made}").stdout
+
+
 def test_after_redis_lost_the_ledger(fleet: Fleet, namespace: str) -> None:
     """The label on the object and the application's record in the cluster are still there."""
     app, entry = synced(fleet, namespace)

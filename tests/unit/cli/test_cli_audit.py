@@ -55,6 +55,9 @@ class Names:
     def names(self) -> list[str]:
         return ["quiet", "shop"]
 
+    def clusters(self) -> dict[str, Any]:
+        return {}
+
 
 class Clock:
     def now(self) -> int:
@@ -129,8 +132,8 @@ def test_since(since: str, rows: int) -> None:
         (["--since", "2026-11-30T12:00:00"], Exit.USAGE, "no time zone"),
         (["shopp"], Exit.CONFIGURATION, "Did you mean shop?"),
         (["quiet"], Exit.OK, "No write is known"),
-        (["--cluster", "other"], Exit.OK, "No write is known"),
-        (["--join", "nowhere.log"], Exit.CONFIGURATION, "nowhere.log: cannot be read"),
+        (["--cluster", "prd"], Exit.CONFIGURATION, "no cluster is called 'prd'. Did you mean prod? Known: prod"),
+        (["--join", "nowhere.log"], Exit.CONFIGURATION, "nowhere.log: cannot be read: No such file or directory\n"),
     ],
 )
 def test_what_is_asked_wrongly_and_what_is_not_there(words: list[str], code: Exit, told: str) -> None:

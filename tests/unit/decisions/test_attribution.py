@@ -6,7 +6,16 @@ from typing import Any
 
 import pytest
 
-from fleetbeat.decisions.attribution import applied_at, doubtful, fields_to_json, kind_of, newest, owners, since
+from fleetbeat.decisions.attribution import (
+    applied_at,
+    controller_of,
+    doubtful,
+    fields_to_json,
+    kind_of,
+    newest,
+    owners,
+    since,
+)
 from fleetbeat.decisions.ledger import Entry, Execution, Place, Write
 from fleetbeat.errors import SourceNotFound
 from fleetbeat.model import ApiResource, ApiSet, ObjectId
@@ -130,3 +139,19 @@ def test_the_last_write_on_this_cluster() -> None:
     assert doubtful(entries, "prod", web.id, 11) is third
     assert doubtful(entries, "prod", web.id, 30) is None
     assert doubtful(entries, "test", web.id, 0) is None
+
+
+@pytest.mark.parametrize(
+    ("references", "told"),
+    [
+        ([], ""),
+        ([{"kind": "Cart", "name": "main"}], ""),
+        (
+            [{"kind": "Cart", "name": "main"}, {"kind": "ReplicaSet", "name": "web-7", "controller": True}],
+            "ReplicaSet web-7",
+        ),
+    ],
+    ids=["none", "an owner that is no controller", "a controller"],
+)
+def test_the_controller_of_an_object(references: list[dict[str, Any]], told: str) -> None:
+    assert controller_of({"metadata": {"ownerReferences": references}}) == told
