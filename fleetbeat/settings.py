@@ -161,7 +161,8 @@ class Settings:
         if self.key is None:
             raise ConfigurationError(
                 "FLEETBEAT_KEY is not set. It seals manifests and credentials kept in Redis; every beat, worker and "
-                "CLI of an installation needs the same one. Make one with: fleetbeat key"
+                "CLI of an installation needs the same one. For what `fleetbeat up` runs on this machine: "
+                'eval "$(fleetbeat env)". For a new installation, make one with: fleetbeat key'
             )
         try:
             raw = base64.b64decode(self.key.reveal(), validate=True)

@@ -89,6 +89,12 @@ def look(files: Mapping[str, bytes], *, path: str = "", namespace: str | None = 
     namespaced = {(kind.group, kind.kind) for kind in kinds if kind.namespaced}
     if homeless := sum(not m.id.namespace and m.id[:2] in namespaced for m in placed.manifests):
         notes.append(f"objects without a namespace: {homeless}. A sync gives them its application's; see --namespace")
+    if ours := sum(
+        str(document.body.get("apiVersion", "")).startswith("fleetbeat.dev/") for document in read.documents
+    ):
+        notes.append(
+            f"documents of Fleetbeat's catalog: {ours}. They are not synced; beat and `fleetbeat up` read them"
+        )
     if not read.documents and not problems:
         notes.append("there is no object in it")
     in_order = sorted(problems, key=lambda problem: (problem.file, problem.document or 0))

@@ -99,11 +99,11 @@ class Screen:
         if (run, result.wave) != self._told:
             self._told = (run, result.wave)
             self.line(f"wave {result.wave}", "bold")
-        text = Text.assemble("     ", (f"{result.outcome:<11}", _STYLES.get(result.outcome, "")), str(result.id))
+        text = Text.assemble((f"{result.outcome:<11}", _STYLES.get(result.outcome, "")), str(result.id))
         why = why_of(result) if result.outcome != "created" else ""
         if why:
             text.append(f"   {why}", "yellow" if result.managers else "dim")
-        self.console.print(text)
+        self.console.print(Padding(text, (0, 0, 0, 5), expand=False))
 
     def _ended(self, outcome: Outcome) -> None:
         entry = outcome.entry

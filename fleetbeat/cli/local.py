@@ -85,6 +85,9 @@ def registry(port: int | None, folder: Path | None) -> None:
             "",
             "Push a folder of manifests:",
             f"  fleetbeat push FOLDER {running.host}/shop/manifests:v1 --plain-http",
+            "",
+            "In an Application of a Fleetbeat catalog:",
+            f"  source: {{oci: {running.host}/shop/manifests, tag: v1, plainHTTP: true}}",
         )
         _until_interrupted(lambda: running.alive, "The registry")
 

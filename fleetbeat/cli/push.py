@@ -42,7 +42,8 @@ def push(
         )
     if commit is None and revision is None:
         click.echo(
-            "warning: not in a git work tree: the bundle names no commit. Give --source and --revision", err=True
+            "warning: the bundle names no commit, as git knows none of this folder. Give --source and --revision",
+            err=True,
         )
     pushed = session.push(directory, reference, annotations=annotations, plain_http=plain_http)
     click.echo(f"{reference}@{pushed.digest}")

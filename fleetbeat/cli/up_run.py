@@ -38,7 +38,7 @@ def run(session: Session, installation: Installation, plan: Plan, stop: threadin
     """Start, supervise until ``stop``, end. Raises LocalError when a part does not start."""
     if plan.flower_port is not None:
         need_flower(", or leave it out: --no-flower")
-    _check_catalog(plan.catalog)
+    mistakes = _check_catalog(plan.catalog)
     key = variable("FLEETBEAT_KEY") or installation.key()
     supervisor = Supervisor(_say)
     with _redis(installation, supervisor) as url:
@@ -63,7 +63,7 @@ def run(session: Session, installation: Installation, plan: Plan, stop: threadin
             _say(f"Logs     {installation.folder / 'logs'}")
             _say(f"Shell    {installation.shell_line} && fleetbeat status")
             _say("Ctrl-C stops everything.")
-            supervisor.run(stop, _News(_opened(session, env)))
+            supervisor.run(stop, _News(_opened(session, env), mistakes))
         finally:
             _say("stopping …")
             supervisor.stop()
@@ -89,17 +89,21 @@ def _redis(installation: Installation, supervisor: Supervisor) -> Iterator[str]:
         yield server.url
 
 
-def _check_catalog(folder: Path) -> None:
-    """Say early what beat will say in its log. A broken catalog stops nothing: the last good one may be in force."""
+def _check_catalog(folder: Path) -> str:
+    """Say early what beat will say in its log. A broken catalog stops nothing: the last good one may be in force.
+
+    Returns what is wrong, a line for each problem.
+    """
     try:
         loaded = catalogs.load(folder)
     except CatalogError as error:
         for problem in error.problems:
             _say(click.style("catalog: ", fg="yellow") + problem)
         _say("The catalog is not taken over before this is mended; a last good one stays in force.")
-        return
+        return "\n".join(error.problems)
     apps, clusters = len(loaded.catalog.applications), len(loaded.catalog.clusters)
     _say(f"Catalog  {folder}: {apps} application{'s' * (apps != 1)}, {clusters} cluster{'s' * (clusters != 1)}")
+    return ""
 
 
 def _opened(session: Session, env: dict[str, str]) -> Session:
@@ -112,13 +116,19 @@ def _opened(session: Session, env: dict[str, str]) -> Session:
 
 
 class _News:
-    """Says what changes in the applications' status, once a second. Silent while Redis cannot be asked."""
+    """Says what changes in the catalog and in the applications' status, once a second.
+
+    Silent while Redis cannot be asked.
+    """
 
     _MOST = 50  # applications; more would be a wall of text, and `fleetbeat status` tells it better
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, mistakes: str) -> None:
+        """``mistakes``: of the catalog on disk, that have been told already."""
         self._session = session
         self._told: dict[str, tuple[str, ...]] = {}
+        self._mistakes = mistakes
+        self._old: int | None = None  # when the catalog was last read before we began: not news
         self._next = 0.0
 
     def __call__(self) -> None:
@@ -126,8 +136,24 @@ class _News:
             return
         self._next = time.monotonic() + 1.0
         with contextlib.suppress(FleetbeatError):
-            for app in self._session.catalogs.names()[: self._MOST]:
+            catalog = self._session.catalogs.status()
+            self._tell_mistakes(catalog.at, catalog.error)
+            apps = sorted({*self._session.catalogs.names(), *catalog.departing})
+            for app in apps[: self._MOST]:
                 self._tell(app, self._session.runs.look(app).state)
+            for app in self._told.keys() - set(apps):
+                del self._told[app]
+                _say(f"{app}: gone from the catalog")
+
+    def _tell_mistakes(self, at: int, error: str) -> None:
+        if self._old is None:
+            self._old = at
+        if at == self._old or error == self._mistakes:
+            return
+        self._mistakes = error
+        for problem in error.splitlines():
+            _say(click.style("catalog: ", fg="yellow") + problem)
+        _say("The last good catalog stays in force." if error else "The catalog is in order again.")
 
     def _tell(self, app: str, state: dict[str, str]) -> None:
         words = tuple(state.get(name, "") for name in ("sync", "health", "phase", "message"))

@@ -131,3 +131,8 @@ def test_what_is_skipped_is_noted(tmp_path: Path) -> None:
         "note: README.md is not applied: not .yaml, .yml or .json",
         "note: there is no object in it",
     ]
+
+
+def test_a_catalog_is_no_bundle(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("apiVersion: fleetbeat.dev/v1alpha1\nkind: Application\nmetadata: {name: a}\n")
+    assert "note: documents of Fleetbeat's catalog: 1. They are not synced" in check(tmp_path).stderr
