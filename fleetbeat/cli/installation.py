@@ -9,6 +9,7 @@ import secrets
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from fleetbeat.cli.key import new_key
 from fleetbeat.errors import ConfigurationError
@@ -50,6 +51,11 @@ class Installation:
 
     def redis_password(self) -> str:
         return self._kept("redis-password", lambda: secrets.token_urlsafe(24))
+
+    def made(self, url: str) -> bool:
+        """Is this the embedded Redis of this folder? A shell that asked `fleetbeat env` names it, running or not."""
+        path = self.folder / "redis-password"
+        return path.exists() and urlsplit(url).password == path.read_text().strip()
 
     def redis_port(self, free: int) -> int:
         """The same port as last time, so that exported variables stay right; ``free`` the first time."""

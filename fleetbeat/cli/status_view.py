@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,7 +34,9 @@ class View:
     conditions: list[dict[str, Any]] = field(default_factory=list)
     """Conflict: a field that is left to a rival for now. Yielded: one that is left to others as the rules say.
 
-    Kept: an object that has left the bundle and stays. Skipped: one that is left to its owner."""
+    Kept: an object that has left the bundle and stays. Skipped: one that is left to its owner, or
+    to whoever changed it while self-heal is off.
+    """
 
     def to_json(self) -> dict[str, Any]:
         """For ``-o json|yaml``: Argo CD's words, Flux's revision form."""
@@ -76,6 +78,7 @@ def view(
     state, run = look.state, look.run
     digest, attempted = state.get("digest", ""), state.get("attempted", "")
     running = bool(run)
+    conflicts = json.loads(state.get("conflicts") or "[]")
     return View(
         app=app,
         sync=state.get("sync", "Unknown"),
@@ -98,9 +101,9 @@ def view(
         failures=int(state.get("failures", 0) or 0),
         held_back=_held_back(look),
         conditions=[
-            *json.loads(state.get("conflicts") or "[]"),
+            *conflicts,
             *_yielded(state.get("yielded") or "{}"),
-            *_left_alone(entry or {}),
+            *_left_alone(entry or {}, {conflict.get("object") for conflict in conflicts}),
         ],
     )
 
@@ -142,7 +145,8 @@ def _yielded(text: str) -> list[dict[str, Any]]:
     ]
 
 
-def _left_alone(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _left_alone(entry: Mapping[str, Any], told: Container[object]) -> list[dict[str, Any]]:
+    """``told``: objects of which a conflict says why."""
     return [
         {
             "type": "Kept" if result.outcome == "kept" else "Skipped",
@@ -152,6 +156,7 @@ def _left_alone(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
             "object": str(result.id),
         }
         for result in left_alone(entry)
+        if str(result.id) not in told
     ]
 
 

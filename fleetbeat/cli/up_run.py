@@ -17,7 +17,7 @@ from fleetbeat.cli.installation import Installation
 from fleetbeat.cli.parts import USER, EmbeddedRedis, Parts, need_flower
 from fleetbeat.cli.session import Session
 from fleetbeat.cli.supervisor import Supervisor
-from fleetbeat.errors import CatalogError, FleetbeatError
+from fleetbeat.errors import CatalogError, FleetbeatError, StoreUnavailable
 from fleetbeat.local.process import free_port, listens
 from fleetbeat.local.redis import RedisServer
 from fleetbeat.settings import variable
@@ -43,6 +43,7 @@ def run(session: Session, installation: Installation, plan: Plan, stop: threadin
     supervisor = Supervisor(_say)
     with _redis(installation, supervisor) as url:
         env = {"FLEETBEAT_REDIS_URL": url, "FLEETBEAT_KEY": key}
+        _say_when_away(_opened(session, env))
         parts = Parts(installation.folder, {**env, "FLEETBEAT_CATALOG": str(plan.catalog)})
         try:
             supervisor.start(parts.beat())
@@ -74,7 +75,7 @@ def run(session: Session, installation: Installation, plan: Plan, stop: threadin
 def _redis(installation: Installation, supervisor: Supervisor) -> Iterator[str]:
     """URL of the Redis to use: the given one, else an embedded one that lives as long as we do."""
     given = variable("FLEETBEAT_REDIS_URL")
-    if given:
+    if given and not installation.made(given):
         _say("Redis    the one of FLEETBEAT_REDIS_URL")
         yield given
         return
@@ -87,6 +88,16 @@ def _redis(installation: Installation, supervisor: Supervisor) -> Iterator[str]:
         _say(f"Redis    127.0.0.1:{port}, data in {folder}")
         supervisor.start(EmbeddedRedis(server))
         yield server.url
+
+
+def _say_when_away(session: Session) -> None:
+    """A Redis that was given and does not answer: everything starts, waits, and would say so in its log alone."""
+    try:
+        session.pulse()
+    except StoreUnavailable as error:
+        for line in str(error).splitlines():
+            _say(click.style("warning: ", fg="yellow") + line)
+        _say("Nothing is done before it answers. To run an embedded one: unset FLEETBEAT_REDIS_URL")
 
 
 def _check_catalog(folder: Path) -> str:

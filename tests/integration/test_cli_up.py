@@ -201,3 +201,29 @@ def test_ctrl_c_stops_everything_soon(up: Up) -> None:
     assert "stopped; key, state and logs are kept" in up.said()
     wait_for(lambda: not any(map(alive, children)), timeout=2)
     assert fleetbeat("env", "--data", str(up.data)).returncode == 3
+
+
+def test_started_again_from_a_shell_that_reached_the_one_before(up: Up) -> None:
+    """Runs last: nothing is up any more, and that shell still names its Redis."""
+    command = [*FLEETBEAT, "up", str(up.data.parent / "catalog"), "--data", str(up.data), "--no-flower"]
+    again = Process("fleetbeat up", command, log=up.data.parent / "again.log", env={**os.environ, **up.env})
+    again.start()
+    try:
+        again.wait_ready(lambda: "Ctrl-C stops everything" in again.log.read_text(), timeout=60)
+        assert "data in" in again.log.read_text()
+        assert up.json("status", "shop")["objects"] == 6
+    finally:
+        again.stop(20)
+
+
+def test_a_redis_that_does_not_answer_is_said_at_once(tmp_path: Path) -> None:
+    env = {**os.environ, "FLEETBEAT_REDIS_URL": f"redis://127.0.0.1:{free_port()}/0"}
+    (tmp_path / "catalog").mkdir()
+    command = [*FLEETBEAT, "up", str(tmp_path / "catalog"), "--data", str(tmp_path / "data"), "--no-flower"]
+    up = Process("fleetbeat up", command, log=tmp_path / "up.log", env=env)
+    up.start()
+    try:
+        up.wait_ready(lambda: "Ctrl-C stops everything" in up.log.read_text(), timeout=60)
+        assert "Nothing is done before it answers" in up.log.read_text()
+    finally:
+        up.stop(20)

@@ -195,6 +195,9 @@ def test_what_makes_an_application_out_of_sync_is_told_with_its_reason() -> None
         ("Kept", "ConfigMap shop/old"),
         ("Skipped", "ConfigMap shop/both"),
     ]
+    conflict = {"type": "Conflict", "object": "ConfigMap shop/both", "message": "Conflict: data.a is rewritten by x"}
+    fought = look(HEALTHY | {"sync": "OutOfSync", "conflicts": json.dumps([conflict])})
+    assert "Skipped" not in invoke(Fake({"shop": fought}, entries=[entry]), "status", "shop").stdout
     failed = Fake({"shop": look(FAILED)}, entries=[entry | {"phase": "Failed"}])
     assert "Kept" not in invoke(failed, "status", "shop").stdout
 

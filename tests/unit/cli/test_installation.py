@@ -26,6 +26,15 @@ def test_key_and_password_are_made_once_and_for_the_owner_only(tmp_path: Path) -
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
+def test_its_own_redis_is_known_by_the_password(tmp_path: Path) -> None:
+    installation = Installation(tmp_path)
+    assert not installation.made("redis://127.0.0.1:6379/0")
+    password = installation.redis_password()
+    assert installation.made(f"redis://:{password}@127.0.0.1:7001/0")
+    assert not installation.made("redis://:another@127.0.0.1:7001/0")
+    assert not installation.made("redis://127.0.0.1:7001/0")
+
+
 def test_one_at_a_time(tmp_path: Path) -> None:
     with Installation(tmp_path).held(), pytest.raises(ConfigurationError, match="is running already"):
         Installation(tmp_path).held().__enter__()
