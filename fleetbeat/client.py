@@ -28,8 +28,10 @@ from typing import Any
 from fleetbeat import wire
 from fleetbeat.clients.catalogs import Catalogs
 from fleetbeat.clients.departures import Departures
+from fleetbeat.clients.events import Events
 from fleetbeat.clients.runs import Look, Runs
 from fleetbeat.clients.store import Store
+from fleetbeat.decisions.events import Event
 from fleetbeat.errors import CatalogError, ConfigurationError, StillRunning
 from fleetbeat.model import ObjectResult, Revision
 from fleetbeat.settings import Settings, load, nearest
@@ -209,6 +211,16 @@ class Fleetbeat:
         if not isinstance(last, Outcome):  # follow ends with one or raises
             raise StillRunning(f"{app}: the sync was left before its end")
         return last
+
+    def events(self, app: str = "", *, since: str = "0-0", follow: bool = False) -> Iterator[Event]:
+        """What has happened after the id ``since``, oldest first; of one application or, with "", of all.
+
+        With ``follow`` it goes on for ever with what comes. Whoever keeps the ``id`` of the last event and goes on from
+        there misses nothing and gets nothing twice, as long as ``settings.events.kept`` reach back that far.
+        """
+        stream = Events(self._store)
+        found = stream.follow(app, since=since) if follow else stream.read(app, since=since)
+        return (event for event in found if event is not None)
 
     def last_run(self, app: str) -> str:
         """Id of the newest finished run, "" when there is none."""

@@ -30,6 +30,9 @@ FENCE = PREFIX + "fence"
 VETOES = PREFIX + "vetoes"
 #: zset beat id → ms of its last loop; `status` and `doctor` show the age. Members older than a day are dropped by beat.
 BEATS = PREFIX + "beats"
+#: stream of what happened, oldest first: fields app, event (JSON, decisions/events.py). Writer: workers, in the same
+#: step as the fact. Cut to about ``settings.events.kept``.
+EVENTS = PREFIX + "events"
 
 
 def run(app: str) -> str:

@@ -131,6 +131,16 @@ class Ledger:
 
 
 @dataclass(frozen=True)
+class Events:
+    kept: int = 10_000
+    """Events kept for all applications together (about; each is some 500 bytes in Redis). Who follows and was away for
+    longer than these last is told so."""
+    in_clusters: bool = True
+    """Tell the end of a run that changed something or failed as a Kubernetes Event, too, on the application's ConfigMap
+    in its cluster. One request for each such run."""
+
+
+@dataclass(frozen=True)
 class Settings:
     redis_url: SecretText = field(default=SecretText("redis://127.0.0.1:6379/0"))
     """A secret because it may carry a password."""
@@ -155,6 +165,7 @@ class Settings:
     http: Http = field(default_factory=Http)
     blobs: Blobs = field(default_factory=Blobs)
     ledger: Ledger = field(default_factory=Ledger)
+    events: Events = field(default_factory=Events)
 
     def sealing_key(self) -> bytes:
         """The 32 bytes of ``key``. Raises ConfigurationError when it is missing or malformed."""
@@ -230,6 +241,10 @@ def _convert(name: str, text: str, leaf: dataclasses.Field[Any]) -> Any:
         return SecretText(text)
     if kind == "str":
         return text
+    if kind == "bool":
+        if text not in ("true", "false"):
+            raise ConfigurationError(f"{name} must be true or false, not {text!r}")
+        return text == "true"
     try:
         number = int(text) if kind == "int" else float(text)
     except ValueError:

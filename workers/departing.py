@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from celery import Celery
 
 from fleetbeat.clients.runs import Look, new_run_id
+from fleetbeat.decisions.events import began
 from fleetbeat.decisions.lifecycle import first_step, given_up
 from workers import chain
 from workers.parts import Parts
@@ -52,7 +53,7 @@ def look_at(celery: Celery, shared: Parts, app: str, look: Look) -> str:
         "digest": look.state.get("digest", ""),
         "tag": look.state.get("tag", ""),
     }
-    fence = shared.runs.start(app, run, fields, request=request)
+    fence = shared.runs.start(app, run, fields, event=began({**fields, "run": run}), request=request)
     if fence is None:
         return "another run has begun"
     chain.publish(celery, app, run, step, fence, None)

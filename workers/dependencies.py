@@ -14,6 +14,7 @@ from fleetbeat.errors import FleetbeatError, StoreUnavailable
 from fleetbeat.model import Application
 from workers.choice import wanted
 from workers.parts import Parts
+from workers.standing import noted
 from workers.task import Wait, Work
 
 log = logging.getLogger(__name__)
@@ -31,8 +32,11 @@ def hold_up(work: Work, application: Application, number: int) -> Wait | None:
     reasons = missing(work.parts, application)
     if not reasons:
         return None
-    work.parts.runs.remember(work.turn.app, {"sync": "OutOfSync"})
-    return Wait(work.turn.step, _AGAIN, f"waits for others (spec.dependsOn): {'; '.join(reasons)}", {"others": "1"})
+    state = work.parts.runs.look(work.turn.app).state
+    if state.get("sync") != "OutOfSync":
+        work.parts.runs.remember(work.turn.app, noted(work.parts, state, {"sync": "OutOfSync"}))
+    message = f"waits for others (spec.dependsOn): {'; '.join(reasons)}"
+    return Wait(work.turn.step, _AGAIN, message, {"others": "1"}, blocked="DependencyNotReady")
 
 
 def missing(shared: Parts, application: Application) -> list[str]:

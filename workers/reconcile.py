@@ -6,12 +6,14 @@ Nothing to do costs no write, neither in Redis nor in the cluster: the next look
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from celery import Celery
 
 from fleetbeat.clients.observe import UnderWay
 from fleetbeat.clients.runs import Look, new_run_id
+from fleetbeat.decisions import events
 from fleetbeat.decisions.changes import Fingerprint, moved
 from fleetbeat.decisions.health import custom, worst
 from fleetbeat.decisions.lifecycle import cure, first_step, given_up, next_look, wants_run
@@ -25,6 +27,7 @@ from fleetbeat.model import Health, ObjectId, Revision
 from workers import chain, departing, dependencies, disputes, memory, windows
 from workers.choice import wanted
 from workers.parts import Parts, parts
+from workers.standing import noted
 from workers.target import Target, connected
 
 log = logging.getLogger(__name__)
@@ -71,7 +74,7 @@ def _reconcile(celery: Celery, shared: Parts, app: str) -> str:
     request = look.request.get("id", "")
     choice = wanted(shared, application, look, fresh=bool(request))
     if look.state.get("held_back", "") != choice.held_back:
-        shared.runs.remember(app, {"held_back": choice.held_back})
+        shared.runs.remember(app, {"held_back": choice.held_back}, events.held_back(choice.held_back))
     revision = choice.revision
     if revision is None:
         return choice.held_back
@@ -81,40 +84,43 @@ def _reconcile(celery: Celery, shared: Parts, app: str) -> str:
         return f"given up: {look.state.get('message', '')}"
     if why is None and disputes.is_over(shared, look.state):
         why = "Drift"
+    drifted: list[str] = []
     if why is None and (moved_ids := _moved(shared, where, look)):
         why = "Drift"
-        log.info("%s: moved: %s", app, ", ".join(str(key) for key in sorted(moved_ids)[:5]))
+        drifted = [str(key) for key in sorted(moved_ids)]
+        log.info("%s: moved: %s", app, ", ".join(drifted[:5]))
     if why is None:
         if look.state.get("trouble"):
             calm = {word: look.state.get(f"calm_{word}", "") for word in _CALM}
-            shared.runs.remember(app, {**calm, "trouble": "", "failures": 0})
+            over = f"{look.state['trouble']} is over"
+            fields = noted(shared, look.state, {**calm, "trouble": "", "failures": 0})
+            shared.runs.remember(app, fields, events.over(over))
         return "nothing to do"
-    return _begin(celery, shared, app, look, why, spec, revision)
+    return _begin(celery, shared, app, look, why, spec, revision, drifted)
 
 
-def _begin(celery: Celery, shared: Parts, app: str, look: Look, why: str, spec: str, revision: Revision) -> str:
+def _begin(
+    celery: Celery, shared: Parts, app: str, look: Look, why: str, spec: str, revision: Revision, drifted: Sequence[str]
+) -> str:
     run = new_run_id()
     request = look.request
     step = first_step()
-    fence = shared.runs.start(
-        app,
-        run,
-        {
-            "step": step,
-            "trigger": why,
-            "by": request.get("by", ""),
-            "reason": request.get("reason", ""),
-            "confirm_prune": request.get("confirm_prune", ""),
-            "override_windows": request.get("override_windows", ""),
-            "promise": request.get("promise", ""),
-            "request": request.get("id", ""),
-            "spec": spec,
-            "digest": revision.digest,
-            "tag": revision.tag,
-            "pin": look.orders.get("pin", ""),
-        },
-        request=request.get("id", ""),
-    )
+    fields = {
+        "step": step,
+        "trigger": why,
+        "by": request.get("by", ""),
+        "reason": request.get("reason", ""),
+        "confirm_prune": request.get("confirm_prune", ""),
+        "override_windows": request.get("override_windows", ""),
+        "promise": request.get("promise", ""),
+        "request": request.get("id", ""),
+        "spec": spec,
+        "digest": revision.digest,
+        "tag": revision.tag,
+        "pin": look.orders.get("pin", ""),
+    }
+    event = events.began({**fields, "run": run}, drifted)
+    fence = shared.runs.start(app, run, fields, event=event, request=request.get("id", ""))
     if fence is None:
         return "another run has begun"
     chain.publish(celery, app, run, step, fence, None)
@@ -247,7 +253,7 @@ def _refresh_health(
     rules = custom.mark(where.application.health_rules)
     found = {"inventory": memory.save_known(shared, known), "health": health, "rules": rules}
     if any(look.state.get(field, "") != value for field, value in found.items()):
-        shared.runs.remember(where.application.name, {**found, "ended": now})
+        shared.runs.remember(where.application.name, noted(shared, look.state, {**found, "ended": now}))
     if look.state.get("health", "") != health:
         shared.runs.ring_waiters(where.application.name)
 
@@ -271,10 +277,12 @@ def _trouble(shared: Parts, app: str, error: FleetbeatError) -> str:
         state = look.state
         failures = int(state.get("failures") or 0) + 1
         fields: dict[str, Any] = {"failures": failures, "reason": error.reason, "message": str(error)}
+        told = None if state.get("trouble") == error.reason else events.trouble(error.reason, str(error))
         if not state.get("trouble"):
             fields |= {f"calm_{word}": state.get(word, "") for word in _CALM}
-            fields |= {"trouble": error.reason, "sync": "Unknown"}
-        shared.runs.remember(app, fields)
+            fields |= {"sync": "Unknown"}
+        fields |= {"trouble": error.reason, "trouble_cure": cure(error)}
+        shared.runs.remember(app, noted(shared, state, fields), told)
         entry = shared.catalogs.application(app)
         if entry is not None:
             asked = getattr(error, "retry_after", None) or 0.0

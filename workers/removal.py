@@ -113,7 +113,8 @@ def plan(work: Work) -> Outcome:
     )
     if found.unconfirmed:
         message = f"{memory.joined(found.unconfirmed)} asks for a confirmation (Delete=confirm)"
-        return Wait(work.turn.step, HELD_PAUSE, f"{message}: fleetbeat delete {app} --confirm")
+        asks = f"{message}: fleetbeat delete {app} --confirm"
+        return Wait(work.turn.step, HELD_PAUSE, asks, blocked="ConfirmationNeeded")
     there = parent is not None or found.delete or found.kept
     hooks = hooks_of(manifests, work.turn.run, [phase for phase in DELETION_PHASES if phase not in departure.done])
     refused = tuple(refused_hooks(hooks.runs, manifests, _runner(work, where, manifests)))

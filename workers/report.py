@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import orjson
 
 from fleetbeat.clients import applyset
-from fleetbeat.decisions import fights
+from fleetbeat.decisions import events, fights
 from fleetbeat.decisions.health import custom, worst
 from fleetbeat.decisions.inventory import group_kinds, namespaces
 from fleetbeat.decisions.lifecycle import Cure, Ending, ending, history_entry, next_look, repeats, sync_status
@@ -18,6 +18,7 @@ from fleetbeat.errors import FleetbeatError, LostLock, StoreUnavailable
 from fleetbeat.model import Application, Health, HealthStatus, ObjectId, ObjectResult, Retry, Revision
 from workers import disputes, memory, removal, tally
 from workers.departing import is_removal
+from workers.standing import noted
 from workers.target import target
 from workers.task import Ended, Outcome, Work, start_over
 
@@ -65,10 +66,8 @@ def report(work: Work) -> Outcome:
     again = repeats(before, entry)
     if again and before is not None:
         entry |= {"count": int(before.get("count", 1)) + 1, "since": before.get("since", before["started"])}
-    said = shared.runs.finish(
-        turn,
-        entry=orjson.dumps(entry).decode(),
-        state=_state(record, end, revision, results, state, conflicts=bool(plan.truces))
+    fields = (
+        _state(record, end, revision, results, state, conflicts=bool(plan.truces))
         | {
             "fence": turn.fence,
             "given_up": "1" if end.reason == "WorkerLost" else "",
@@ -80,7 +79,13 @@ def report(work: Work) -> Outcome:
         }
         | (disputes.after_run(shared, state, record, plan, entries, application) if plan_text is not None else {})
         | {"yielded": disputes.yielded(state.get("yielded", ""), plan, known)}
-        | (removal.end(work, end) if is_removal(record) else {}),
+        | (removal.end(work, end) if is_removal(record) else {})
+    )
+    said = shared.runs.finish(
+        turn,
+        entry=orjson.dumps(entry).decode(),
+        event=events.ended(record, entry),
+        state=noted(shared, state, fields),
         next_look=0.0
         if judge_anew and end.phase == "Succeeded"
         else _pause(turn.app, application, record, end, failures),
@@ -190,6 +195,7 @@ def _state(
         "phase": end.phase,
         "message": end.message,
         "reason": end.reason,
+        "cure": record.get("error_cure", ""),
         "attempted": revision.digest if end.phase != "Superseded" else before.get("attempted", ""),
         "attempted_since": memory.first_tried(record, before)
         if end.phase != "Superseded"

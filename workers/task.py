@@ -14,6 +14,7 @@ from celery import Task
 
 from fleetbeat.clients.locks import Lease, held
 from fleetbeat.clients.runs import Fields, Refusal, Turn
+from fleetbeat.decisions.events import stopped_or_goes_on
 from fleetbeat.decisions.lifecycle import MAX_TRIES, cure
 from fleetbeat.errors import FleetbeatError, LostLock, StoreUnavailable, Transient
 from fleetbeat.wire import Doorbell
@@ -40,6 +41,7 @@ class Wait:
     seconds: float
     message: str
     fields: Fields = field(default_factory=dict)
+    blocked: str = ""  #: a word of ``decisions.events.BLOCKS`` when a rule or a person makes it wait, not the cluster
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,8 @@ def _no_removal(work: Work) -> Outcome | None:
     departure = work.parts.departures.get(work.turn.app)
     if departure is None:
         return Next("report", {"superseded": BACK})
-    return Wait(work.turn.step, HELD_PAUSE, f"held: {departure.held}") if departure.held else None
+    held = f"held: {departure.held}"
+    return Wait(work.turn.step, HELD_PAUSE, held, blocked="ConfirmationNeeded") if departure.held else None
 
 
 #: seconds; a person's word ends the wait at once
@@ -166,12 +169,15 @@ def _advance(task: Task[Any, Any], shared: Parts, turn: Turn, outcome: Next | Wa
     name = f"took:{turn.step.partition(':')[0]}"
     fields = {**outcome.fields, name: round(float(turn.record.get(name, 0)) + took, 4)}
     if isinstance(outcome, Wait):
-        fields["message"] = outcome.message
-        if not shared.runs.wait(turn, outcome.step, outcome.seconds, fields):
+        fields |= {"message": outcome.message, "blocked": outcome.blocked}
+        event = stopped_or_goes_on(turn.record, outcome.blocked, outcome.message)
+        if not shared.runs.wait(turn, outcome.step, outcome.seconds, fields, event):
             raise LostLock("taken over while working")
         return f"waits {outcome.seconds:.1f} s: {outcome.message}"
-    fields["message"] = ""
-    if not shared.runs.advance(turn, outcome.step, fields):
+    fields |= {"message": "", "blocked": ""}
+    # One that is superseded does not go on: its end is told instead.
+    event = None if "superseded" in outcome.fields else stopped_or_goes_on(turn.record, "", "")
+    if not shared.runs.advance(turn, outcome.step, fields, event):
         raise LostLock("taken over while working")
     count = fields.get("stages", turn.record.get("stages"))
     stages = int(count) if count else None

@@ -17,6 +17,7 @@ from fleetbeat.decisions.windows import How, Kind, Verdict, ask, stamp
 from fleetbeat.engine.plan import Plan
 from fleetbeat.model import Application, Health, ObjectId
 from workers import memory
+from workers.standing import noted
 from workers.task import Wait, Work
 
 log = logging.getLogger(__name__)
@@ -51,17 +52,18 @@ def shut(work: Work, application: Application, plan: Plan, number: int) -> Wait 
     every = min(application.sync.interval, _LONGEST_LOOK)
     seconds = (verdict.until - at).total_seconds() + 0.001 if verdict.until else every
     fields = {"window": mark(application), "look": str(int(every * 1000)), "others": ""}
-    return Wait(turn.step, seconds, _message(plan, number, verdict), fields)
+    return Wait(turn.step, seconds, _message(plan, number, verdict), fields, blocked="SyncWindow")
 
 
 def _remember(work: Work, plan: Plan) -> None:
     """What the plan says, for those who look at the state: something differs, and how healthy the rest is."""
     shared, app = work.parts, work.turn.app
-    known = memory.load_known(shared, shared.runs.look(app).state.get("inventory", ""))
+    state = shared.runs.look(app).state
+    known = memory.load_known(shared, state.get("inventory", ""))
     fields: dict[str, str | int | float] = {"sync": "OutOfSync"}
     if known:
         fields["health"] = worst([Health(one.health) for one in {**known, **plan.known}.values()])  # type: ignore[arg-type]
-    shared.runs.remember(app, fields)
+    shared.runs.remember(app, noted(shared, state, fields))
 
 
 def how(trigger: str) -> How:

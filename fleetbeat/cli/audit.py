@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from fleetbeat.cli import output as out
 from fleetbeat.cli.audit_logs import compare, read_logs
 from fleetbeat.cli.audit_rows import show
 from fleetbeat.cli.completion import complete_application
 from fleetbeat.cli.exits import EPILOG, Exit, tell
 from fleetbeat.cli.session import Session, unknown_application, unknown_cluster
+from fleetbeat.cli.since import moment
 from fleetbeat.errors import Rejected
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def audit(
     """
     session: Session = ctx.obj
     log = read_logs(logs) if logs else None  # before the ledgers: what is in it has been told, or is about to be
-    start = _since(since, session.runs.now()) if since else 0
+    start = moment(since, session.runs.now()) if since else 0
     chains = [session.ledger.read(name) for name in _apps(session, app)]
     if cluster is not None:
         _known_cluster(session, chains, cluster)
@@ -83,20 +82,6 @@ def _known_cluster(session: Session, chains: Sequence[Chain], name: str) -> None
     known = {entry.execution.cluster for chain in chains for entry in chain.entries} | {*session.catalogs.clusters()}
     if name not in known:
         raise unknown_cluster(name, known)
-
-
-def _since(text: str, now: int) -> int:
-    try:
-        return now - int(out.Duration().convert(text, None, None) * 1000)
-    except click.UsageError:
-        pass
-    try:
-        at = datetime.datetime.fromisoformat(text)
-    except ValueError:
-        raise click.UsageError(f"--since {text!r} is neither a duration (90s, 24h) nor a time of RFC 3339") from None
-    if at.tzinfo is None:
-        raise click.UsageError(f"--since {text!r} has no time zone; for UTC append Z")
-    return int(at.timestamp() * 1000)
 
 
 def _verify(session: Session, chains: Sequence[Chain], output: str) -> bool:

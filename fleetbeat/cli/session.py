@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fleetbeat.client import Fleetbeat
     from fleetbeat.clients.catalogs import Catalogs
     from fleetbeat.clients.departures import Departures
+    from fleetbeat.clients.events import Events
     from fleetbeat.clients.ledger import Ledger
     from fleetbeat.clients.orders import Orders
     from fleetbeat.clients.pulse import Pulse, ServerFacts
@@ -66,6 +67,12 @@ class Session:
         return Departures(self.store)
 
     @cached_property
+    def events(self) -> Events:
+        from fleetbeat.clients.events import Events
+
+        return Events(self.store)
+
+    @cached_property
     def orders(self) -> Orders:
         from fleetbeat.clients.orders import Orders
 
@@ -107,6 +114,12 @@ class Session:
         from fleetbeat.clients.pulse import due_times
 
         return due_times(self.store, apps)
+
+    def messages(self) -> int:
+        """How many messages wait for a worker."""
+        from fleetbeat.clients.pulse import messages
+
+        return messages(self.store)
 
     def server_facts(self) -> ServerFacts:
         """How the Redis server is set up."""

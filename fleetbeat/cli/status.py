@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import click
 
@@ -110,6 +111,7 @@ def _show_one(v: View) -> None:
         "Phase": out.word(v.phase) + (f", {out.age(v.age)} ago" if v.age is not None and not v.step else ""),
         "Step": v.step,
         "Error": v.error and f"{v.error}, {v.failures} in a row" if v.failures > 1 else v.error,
+        "Conditions": ", ".join(_condition(one) for one in v.conditions if one["type"] in _STANDING),
         "Next look": _next_look(v.next_look),
     }
     for name, value in lines.items():
@@ -118,8 +120,17 @@ def _show_one(v: View) -> None:
     for number, line in enumerate(v.message.splitlines()):
         click.echo(f"{'Message:' if number == 0 else '':<13}{line}")
     for condition in v.conditions:
-        if condition["message"] not in v.message:  # the first one stands there
+        # the first conflict stands there already
+        if condition["type"] not in _STANDING and condition["message"] not in v.message:
             click.echo(f"{condition['type'] + ':':<13}{condition['message'].removeprefix(condition['type'] + ': ')}")
+
+
+_STANDING = ("Ready", "Reconciling", "Stalled")
+
+
+def _condition(one: dict[str, Any]) -> str:
+    """``Ready False (DependencyNotReady)``."""
+    return f"{one['type']} {one['status']} ({one['reason']})"
 
 
 def _commit(v: View) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from fleetbeat.cli.results import left_alone
 from fleetbeat.clients.runs import Look
 from fleetbeat.decisions.choice import Order
+from fleetbeat.decisions.conditions import conditions
 from fleetbeat.model import ObjectId, Revision
 
 
@@ -32,7 +33,8 @@ class View:
     failures: int
     held_back: str = ""  #: why it is not at what its source means: a pin or a veto
     conditions: list[dict[str, Any]] = field(default_factory=list)
-    """Conflict: a field that is left to a rival for now. Yielded: one that is left to others as the rules say.
+    """Ready, Reconciling, Stalled: of the application. Conflict: a field that is left to a rival for now. Yielded: one
+    that is left to others as the rules say.
 
     Kept: an object that has left the bundle and stays. Skipped: one that is left to its owner, or
     to whoever changed it while self-heal is off.
@@ -101,6 +103,7 @@ def view(
         failures=int(state.get("failures", 0) or 0),
         held_back=_held_back(look),
         conditions=[
+            *conditions(state, run),
             *conflicts,
             *_yielded(state.get("yielded") or "{}"),
             *_left_alone(entry or {}, {conflict.get("object") for conflict in conflicts}),

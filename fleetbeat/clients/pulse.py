@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fleetbeat import keys
+from fleetbeat import keys, wire
 from fleetbeat.clients.store import Store, errors
 from fleetbeat.errors import StoreUnavailable
 
@@ -55,6 +55,15 @@ def due_times(store: Store, apps: Sequence[str]) -> dict[str, float | None]:
     with errors():
         scores: Any = store.redis.zmscore(keys.DUE, list(apps))
     return dict(zip(apps, scores, strict=True))
+
+
+def messages(store: Store) -> int:
+    """How many messages wait for a worker, ticks and work together. Raises StoreUnavailable."""
+    with errors():
+        pipe = store.redis.pipeline(transaction=False)
+        for queue in (wire.TICK_QUEUE, wire.WORK_QUEUE):
+            pipe.llen(keys.PREFIX + queue)
+        return sum(pipe.execute())
 
 
 def server_facts(store: Store) -> ServerFacts:

@@ -1,7 +1,7 @@
 -- An execution has done its step: write what it found out, name the next step, give the lock back.
---   KEYS 1 run:<app> (hash)  2 lock:<app> (string)  3 due (zset)  4 bell (list)
+--   KEYS 1 run:<app> (hash)  2 lock:<app> (string)  3 due (zset)  4 bell (list)  5 events (stream)
 --   ARGV 1 app  2 run id  3 fence  4 token  5 next step  6 "queued" | "waiting"  7 ms until the lease or wake-up
---        8 "1" when beat must be woken for it  9… field, value pairs
+--        8 "1" when beat must be woken for it  9 event (JSON, "" = none)  10 events kept  11… field, value pairs
 --   reply "ok" | "lost" (another execution has taken over: nothing was written)
 -- Safe to repeat: the token of the last advance gets "ok" again.
 local record = redis.call('HMGET', KEYS[1], 'run', 'fence', 'last')
@@ -15,8 +15,11 @@ local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 redis.call('HSET', KEYS[1], 'step', ARGV[5], 'state', ARGV[6], 'last', ARGV[4], 'queued', now, 'wake', now + ARGV[7],
   'tries', 0, 'rung', 0)
-if #ARGV >= 9 then
-  redis.call('HSET', KEYS[1], unpack(ARGV, 9))
+if #ARGV >= 11 then
+  redis.call('HSET', KEYS[1], unpack(ARGV, 11))
+end
+if ARGV[9] ~= '' then
+  redis.call('XADD', KEYS[5], 'MAXLEN', '~', ARGV[10], '*', 'app', ARGV[1], 'event', ARGV[9])
 end
 redis.call('DEL', KEYS[2])
 -- A long wait is looked at on the way.

@@ -1,9 +1,9 @@
 -- End a run: history, what is known of the application, next look; the record and the lock go.
 --   KEYS 1 run:<app> (hash)  2 lock:<app> (string)  3 due (zset)  4 bell (list)  5 state:<app> (hash)
---        6 history:<app> (list)  7 request:<app> (hash)  8 periods (hash)  9 waiters:<app> (set)
+--        6 history:<app> (list)  7 request:<app> (hash)  8 periods (hash)  9 waiters:<app> (set)  10 events (stream)
 --   ARGV 1 app  2 run id  3 fence  4 token ("" = nobody works on it, e.g. superseded while waiting)
 --        5 ms until the next look, "slot" = the application's next regular one  6 history entry (JSON)  7 entries kept  8 "1": the entry replaces the newest one
---        9… field, value pairs for the state
+--        9 event (JSON)  10 events kept  11… field, value pairs for the state
 --   reply "ok" | "again" (a request came in meanwhile: due at once) | "lost"
 -- Safe to repeat: a run already finished gets "ok".
 if redis.call('HGET', KEYS[5], 'last_run') == ARGV[2] then
@@ -29,9 +29,10 @@ for _, key in ipairs({KEYS[5], KEYS[6]}) do
     redis.call('PERSIST', key) -- an application that left the catalog and came back
   end
 end
-if #ARGV >= 9 then
-  redis.call('HSET', KEYS[5], unpack(ARGV, 9))
+if #ARGV >= 11 then
+  redis.call('HSET', KEYS[5], unpack(ARGV, 11))
 end
+redis.call('XADD', KEYS[10], 'MAXLEN', '~', ARGV[10], '*', 'app', ARGV[1], 'event', ARGV[9])
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 local again = redis.call('EXISTS', KEYS[7]) == 1

@@ -14,6 +14,7 @@ last       token of the execution that advanced last
 next       a newer digest seen meanwhile: the run ends between two stages
 window     the run waits for a sync window: a mark of the windows it asked (workers/windows.py)
 sight      what had moved in the cluster when a run that waits for a window was looked at; ``stale``: the plan is older
+blocked    why a waiting run is held up by a rule or a person: a word of ``decisions.events.BLOCKS``
 look       ms after which a waiting run is looked at on the way, for what is newer
 opened     ms since epoch when sync windows first let the run write; ``overrode``: what it was let past on request
 …          what the steps found out (``lifecycle.RunFields``)
@@ -33,6 +34,7 @@ from typing import Any
 
 from fleetbeat import keys
 from fleetbeat.clients.store import Store, errors
+from fleetbeat.decisions.events import Event
 from fleetbeat.settings import Settings
 
 _RECORD_TTL = 7 * 86_400_000  # ms; a record older than a week belongs to an application nobody rings any more
@@ -79,6 +81,7 @@ class Runs:
         self._ttl = int(settings.lock.ttl * 1000)
         self._lease = int(settings.beat.lease * 1000)
         self._kept = settings.history
+        self._events = settings.events.kept
 
     def look(self, app: str) -> Look:
         with errors():
@@ -88,12 +91,15 @@ class Runs:
             run, state, request, orders = (_text(answer) for answer in pipe.execute())
         return Look(run, state, request, orders)
 
-    def start(self, app: str, run: str, fields: Fields, *, request: str = "") -> int | None:
-        """The first fence of a new run, or None when the application has another run already."""
+    def start(self, app: str, run: str, fields: Fields, *, event: Event, request: str = "") -> int | None:
+        """The first fence of a new run, or None when the application has another run already.
+
+        ``event`` is told with it, here and below: once, however often the call is repeated.
+        """
         reply = self._store.script(
             "run_start",
-            [keys.run(app), keys.DUE, keys.FENCE, keys.request(app)],
-            [app, run, self._lease, _RECORD_TTL, request, *_pairs(fields)],
+            [keys.run(app), keys.DUE, keys.FENCE, keys.request(app), keys.EVENTS],
+            [app, run, self._lease, _RECORD_TTL, request, event.dump(), self._events, *_pairs(fields)],
         )
         return int(reply[1]) if reply[0] == b"started" else None
 
@@ -112,24 +118,34 @@ class Runs:
         """False: the lock is gone, for good."""
         return bool(self._store.script("lock_renew", [keys.lock(turn.app)], [turn.token, self._ttl]))
 
-    def advance(self, turn: Turn, step: str, fields: Fields) -> bool:
+    def advance(self, turn: Turn, step: str, fields: Fields, event: Event | None = None) -> bool:
         """The next step is due and its message about to be published. False: taken over, nothing written."""
-        return self._advance(turn, step, "queued", self._lease, False, fields)
+        return self._advance(turn, step, "queued", self._lease, False, fields, event)
 
-    def wait(self, turn: Turn, step: str, seconds: float, fields: Fields) -> bool:
+    def wait(self, turn: Turn, step: str, seconds: float, fields: Fields, event: Event | None = None) -> bool:
         """Stop here; beat rings ``step`` in so many seconds. False: taken over, nothing written."""
-        return self._advance(turn, step, "waiting", int(seconds * 1000), True, fields)
+        return self._advance(turn, step, "waiting", int(seconds * 1000), True, fields, event)
 
-    def _advance(self, turn: Turn, step: str, state: str, ms: int, bell: bool, fields: Fields) -> bool:
+    def _advance(
+        self, turn: Turn, step: str, state: str, ms: int, bell: bool, fields: Fields, event: Event | None
+    ) -> bool:
+        told: list[str | int] = [event.dump() if event is not None else "", self._events]
         reply = self._store.script(
             "run_advance",
-            [keys.run(turn.app), keys.lock(turn.app), keys.DUE, keys.BELL],
-            [turn.app, turn.run, turn.fence, turn.token, step, state, ms, int(bell), *_pairs(fields)],
+            [keys.run(turn.app), keys.lock(turn.app), keys.DUE, keys.BELL, keys.EVENTS],
+            [turn.app, turn.run, turn.fence, turn.token, step, state, ms, int(bell), *told, *_pairs(fields)],
         )
         return bool(reply == b"ok")
 
     def finish(
-        self, turn: Turn, *, entry: str, state: Fields, next_look: float | None, replace_newest: bool = False
+        self,
+        turn: Turn,
+        *,
+        entry: str,
+        event: Event,
+        state: Fields,
+        next_look: float | None,
+        replace_newest: bool = False,
     ) -> str:
         """End the run: "ok", "again" (asked for meanwhile, due at once) or "lost".
 
@@ -140,7 +156,7 @@ class Runs:
         names = [keys.run(app), keys.lock(app), keys.DUE, keys.BELL, keys.state(app), keys.history(app)]
         reply = self._store.script(
             "run_finish",
-            [*names, keys.request(app), keys.PERIODS, keys.waiters(app)],
+            [*names, keys.request(app), keys.PERIODS, keys.waiters(app), keys.EVENTS],
             [
                 app,
                 turn.run,
@@ -150,6 +166,8 @@ class Runs:
                 entry,
                 self._kept,
                 int(replace_newest),
+                event.dump(),
+                self._events,
                 *_pairs(state),
             ],
         )
@@ -223,10 +241,17 @@ class Runs:
         """Add to a record without taking a turn (a newer digest seen); gone when the run is not there any more."""
         self._store.script("run_note", [keys.run(app)], [run, *_pairs(fields)])
 
-    def remember(self, app: str, fields: Fields) -> None:
-        """Write what was found out between runs."""
+    def remember(self, app: str, fields: Fields, event: Event | None = None) -> None:
+        """Write what was found out between runs, and tell of it in the same transaction."""
         with errors():
-            self._store.redis.hset(keys.state(app), mapping=_mapping(fields))
+            if event is None:
+                self._store.redis.hset(keys.state(app), mapping=_mapping(fields))
+                return
+            pipe = self._store.redis.pipeline(transaction=True)
+            pipe.hset(keys.state(app), mapping=_mapping(fields))
+            told: Any = {"app": app, "event": event.dump()}
+            pipe.xadd(keys.EVENTS, told, maxlen=self._events, approximate=True)
+            pipe.execute()
 
     def now(self) -> int:
         """ms since epoch by the server's clock."""

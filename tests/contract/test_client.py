@@ -13,6 +13,7 @@ from fleetbeat.cli.key import new_key
 from fleetbeat.client import Fleetbeat, Outcome, Progress
 from fleetbeat.clients.runs import Runs, Turn
 from fleetbeat.clients.store import Store
+from fleetbeat.decisions.events import Event
 from fleetbeat.errors import CatalogError, ConfigurationError, StillRunning, StoreUnavailable
 from fleetbeat.model import ObjectId, ObjectResult
 from fleetbeat.settings import Settings, load
@@ -51,7 +52,7 @@ class Worker:
         self._number += 1
         run, request = f"run-{self._number}", self._runs.look("shop").request.get("id", "")
         fields = {"step": "pull", "trigger": "Request", "request": request, "digest": "sha256:" + "a" * 64}
-        fence = self._runs.start("shop", run, fields, request=request)
+        fence = self._runs.start("shop", run, fields, event=Event("Progressing", "told"), request=request)
         assert fence is not None
         turn = self._runs.begin("shop", run, "pull", fence, f"token-{run}")
         assert isinstance(turn, Turn)
@@ -65,7 +66,9 @@ class Worker:
         request = turn.record.get("request", "")
         entry = {"run": turn.run, "request": request, "phase": phase, "message": "said", "health": health}
         state: dict[str, str | int | float] = {"phase": phase, "sync": "Synced", "health": health, "handled": request}
-        self._runs.finish(turn, entry=json.dumps(entry), state=state, next_look=None)
+        self._runs.finish(
+            turn, entry=json.dumps(entry), event=Event("Progressing", "told"), state=state, next_look=None
+        )
 
 
 @pytest.fixture

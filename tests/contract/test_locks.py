@@ -11,6 +11,7 @@ from fleetbeat import keys
 from fleetbeat.clients.locks import Lease, held
 from fleetbeat.clients.runs import Runs, Turn
 from fleetbeat.clients.store import Store
+from fleetbeat.decisions.events import Event
 from fleetbeat.errors import LostLock
 from fleetbeat.settings import Beat, Lock, Settings
 
@@ -28,7 +29,7 @@ def runs(store: Store) -> Runs:
 
 
 def begun(runs: Runs, token: str = "t1") -> Turn:  # noqa: S107
-    runs.start("shop", "r1", {"step": "pull"})
+    runs.start("shop", "r1", {"step": "pull"}, event=Event("Progressing", "told"))
     turn = runs.begin("shop", "r1", "pull", int(runs.look("shop").run["fence"]), token)
     assert isinstance(turn, Turn)
     return turn

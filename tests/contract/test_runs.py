@@ -13,9 +13,11 @@ import pytest
 from fleetbeat import keys
 from fleetbeat.clients.runs import Refusal, Runs, Turn
 from fleetbeat.clients.store import Store
+from fleetbeat.decisions.events import Event
 from fleetbeat.settings import Beat, Lock, Settings
 
 KEY = bytes(range(32))
+TOLD = Event("Progressing", "told")
 SETTINGS = Settings(lock=Lock(ttl=30.0, margin=2.0), beat=Beat(lease=20.0), history=3)
 
 
@@ -45,7 +47,7 @@ def due_in(store: Store) -> float:
 
 
 def started(runs: Runs, run: str = "r1", step: str = "pull") -> int:
-    fence = runs.start("shop", run, {"step": step, "digest": "sha256:1"})
+    fence = runs.start("shop", run, {"step": step, "digest": "sha256:1"}, event=TOLD)
     assert fence is not None
     return fence
 
@@ -80,7 +82,7 @@ def test_start_repeated_gives_the_same_fence(runs: Runs) -> None:
 def test_start_beside_another_run_is_refused(runs: Runs) -> None:
     """Field case j12."""
     started(runs)
-    assert runs.start("shop", "r2", {"step": "pull"}) is None
+    assert runs.start("shop", "r2", {"step": "pull"}, event=TOLD) is None
     assert runs.look("shop").run["run"] == "r1"
 
 
@@ -92,7 +94,7 @@ def test_of_many_starts_at_once_one_wins(redis_url: str, store: Store) -> None:
         mine = Runs(Store(redis_url, KEY), SETTINGS)
         mine.look("shop")  # connected
         gate.wait()
-        if mine.start("shop", name, {"step": "pull"}) is not None:
+        if mine.start("shop", name, {"step": "pull"}, event=TOLD) is not None:
             won.append(name)
 
     threads = [threading.Thread(target=start, args=(f"r{n}",)) for n in range(8)]
@@ -107,7 +109,7 @@ def test_of_many_starts_at_once_one_wins(redis_url: str, store: Store) -> None:
 def test_start_takes_up_its_request_and_no_later_one(runs: Runs) -> None:
     runs.request("shop", "q1", by="ada", reason="")
     runs.request("shop", "q2", by="bob", reason="")
-    runs.start("shop", "r1", {"step": "pull"}, request="q1")
+    runs.start("shop", "r1", {"step": "pull"}, event=TOLD, request="q1")
     assert runs.look("shop").request["id"] == "q2"
 
 
@@ -210,7 +212,7 @@ DEEDS: dict[str, Deed] = {
     "advance": lambda runs, turn: runs.advance(turn, "render", {"layer": "x"}),
     "wait": lambda runs, turn: runs.wait(turn, "pull", 5, {"layer": "x"}),
     "finish": lambda runs, turn: (
-        runs.finish(turn, entry="{}", state={"phase": "Succeeded"}, next_look=None) not in ("lost",)
+        runs.finish(turn, entry="{}", event=TOLD, state={"phase": "Succeeded"}, next_look=None) not in ("lost",)
     ),
 }
 
@@ -355,7 +357,7 @@ def test_note_adds_to_its_run_only(runs: Runs, store: Store) -> None:
 
 
 def finish(runs: Runs, turn: Turn, *, next_look: float | None = None, entry: str = '{"run":"r1"}') -> str:
-    return runs.finish(turn, entry=entry, state={"phase": "Succeeded"}, next_look=next_look)
+    return runs.finish(turn, entry=entry, event=TOLD, state={"phase": "Succeeded"}, next_look=next_look)
 
 
 def test_finish_leaves_history_and_state_and_nothing_else(runs: Runs, store: Store) -> None:

@@ -29,9 +29,9 @@ def hands(cluster: Cluster) -> Hands:
 
 
 def conditions(fleet: Fleet, app: str) -> list[Body]:
-    """As ``fleetbeat status -o json`` shows them."""
+    """Those that name an object, as ``fleetbeat status -o json`` shows them."""
     found: list[Body] = view(app, fleet.runs.look(app), now_ms=0, due_ms=None).to_json()["conditions"]
-    return found
+    return [one for one in found if "object" in one]
 
 
 def installed(fleet: Fleet, word: str, namespace: str, *manifests: Body, **options: Any) -> str:

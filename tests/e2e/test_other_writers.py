@@ -80,9 +80,9 @@ def at_peace(fleet: Fleet, app: str, *paths: str, cluster: str = "") -> None:
 
 
 def conditions(fleet: Fleet, app: str) -> list[Body]:
-    """As ``fleetbeat status -o json`` shows them."""
+    """Those that name an object, as ``fleetbeat status -o json`` shows them."""
     found: list[Body] = view(app, fleet.runs.look(app), now_ms=0, due_ms=None).to_json()["conditions"]
-    return found
+    return [one for one in found if "object" in one]
 
 
 def again(fleet: Fleet, app: str, *manifests: Body) -> Body:

@@ -177,7 +177,7 @@ def test_health_is_told_while_the_window_is_shut(fleet: Fleet, namespace: str) -
     become("Lost")
     fleet.ring(app)
     wait_for(lambda: fleet.state(app)["health"] == "Degraded", what="the claim's loss in the status")
-    assert fleet.runs.look(app).run["state"] == "waiting"
+    waits(fleet, app)
 
 
 def test_an_edit_of_the_window_counts_at_once(fleet: Fleet, namespace: str) -> None:

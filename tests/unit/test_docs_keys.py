@@ -35,7 +35,7 @@ def keys_in_table() -> dict[str, str]:
 def test_every_key_of_the_code_has_a_comment_with_its_type() -> None:
     constants = {name for name in vars(keys) if name.isupper()} - {"PREFIX"}
     assert {getattr(keys, name) for name in constants} <= keys_in_code().keys()
-    assert set(keys_in_code().values()) <= {"hash", "list", "zset", "set", "string", "integer"}
+    assert set(keys_in_code().values()) <= {"hash", "list", "zset", "set", "string", "integer", "stream"}
 
 
 def test_the_table_is_what_the_code_says() -> None:

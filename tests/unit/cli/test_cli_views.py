@@ -175,7 +175,9 @@ def test_every_conflict_is_told_once() -> None:
     output = invoke(session, "status", "shop").output
     assert [output.count(message.removeprefix("Conflict: ")) for message in told] == [1, 1]
     assert "Conflict:    data.b of ConfigMap shop/web" in output
-    assert json.loads(invoke(session, "status", "shop", "-o", "json").output)["conditions"] == conditions
+    shown = json.loads(invoke(session, "status", "shop", "-o", "json").output)["conditions"]
+    assert [one["type"] for one in shown[:3]] == ["Ready", "Reconciling", "Stalled"]
+    assert shown[3:] == conditions
 
 
 def test_what_makes_an_application_out_of_sync_is_told_with_its_reason() -> None:
@@ -191,7 +193,7 @@ def test_what_makes_an_application_out_of_sync_is_told_with_its_reason() -> None
         "Skipped:     ConfigMap shop/both: belongs to application other",
     ]
     told = json.loads(invoke(session, "status", "shop", "-o", "json").stdout)["conditions"]
-    assert [(one["type"], one["object"]) for one in told] == [
+    assert [(one["type"], one["object"]) for one in told[3:]] == [
         ("Kept", "ConfigMap shop/old"),
         ("Skipped", "ConfigMap shop/both"),
     ]

@@ -9,6 +9,7 @@ import pytest
 from celery import Celery
 
 from fleetbeat.clients.runs import Look
+from fleetbeat.decisions.events import Event
 from fleetbeat.model import Application, Cluster, Destination, Source
 from workers import reconcile
 
@@ -19,13 +20,18 @@ class Known:
     def __init__(self) -> None:
         self.state: dict[str, Any] = {}
         self.pauses: list[float] = []
+        self.told: list[str] = []
         self.runs = self.catalogs = self
 
     def look(self, _app: str) -> Look:
         return Look({}, {key: str(value) for key, value in self.state.items()}, {})
 
-    def remember(self, _app: str, fields: dict[str, Any]) -> None:
+    def remember(self, _app: str, fields: dict[str, Any], event: Event | None = None) -> None:
         self.state |= fields
+        self.told += [event.message] if event else []
+
+    def now(self) -> int:
+        return 1
 
     def look_again(self, _app: str, seconds: float) -> None:
         self.pauses.append(seconds)
@@ -50,4 +56,5 @@ def test_an_unforeseen_error_is_told_by_its_kind_and_tried_again(
     assert known.state["message"] == "reconcile: KeyError (details in the worker's log)"
     assert known.state["sync"] == "Unknown"
     assert 5 <= known.pauses[0] <= 10
+    assert known.told == ["InternalError: reconcile: KeyError (details in the worker's log)"]
     assert "KeyError" in caplog.text, "the log has the traceback"

@@ -1,0 +1,77 @@
+"""``fleetbeat events``."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+import click
+
+from fleetbeat.cli import output as out
+from fleetbeat.cli.completion import complete_application
+from fleetbeat.cli.exits import EPILOG
+from fleetbeat.cli.session import Session
+from fleetbeat.cli.since import moment
+from fleetbeat.errors import StoreUnavailable
+
+if TYPE_CHECKING:
+    from fleetbeat.decisions.events import Event
+
+
+@click.command(
+    epilog=f"""\b
+Examples:
+  fleetbeat events shop --since 1h
+  fleetbeat events --follow
+  fleetbeat events --follow --since 1796040187204-0 -o json
+{EPILOG}"""
+)
+@click.argument("app", required=False, shell_complete=complete_application)
+@click.option("-f", "--follow", is_flag=True, help="Go on with what comes, until Ctrl-C.")
+@click.option(
+    "--since", metavar="ID|TIME", help="Only what is newer: an event's id, 90s, 24h, or a time such as …T12:00:00Z."
+)
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="Form.")
+@click.pass_obj
+def events(session: Session, app: str | None, follow: bool, since: str | None, output: str) -> None:
+    """What happens, as it happens: syncs, drift, what blocks them.
+
+    Oldest first; with --follow and without --since only what comes. With -o json one line of JSON for each, in the
+    shape of Flux's events, with an id: --since with the last one seen leaves nothing out and tells nothing twice. When
+    what it asks for has been cut already, that is said on stderr.
+    """
+    start = _start(session, since, follow)
+    if since is not None and not session.events.is_whole(start):
+        click.echo(f"warning: events between {since} and the oldest one here may have been cut already", err=True)
+    if not follow:
+        for event in session.events.read(app or "", since=start):
+            _show(event, output)
+        return
+    last = start
+    try:
+        for each in session.events.follow(app or "", since=start):
+            if each is not None:
+                _show(each, output)
+                last = each.id
+    except StoreUnavailable:
+        click.echo(f"To go on: fleetbeat events --follow --since {last}", err=True)
+        raise
+
+
+def _start(session: Session, since: str | None, follow: bool) -> str:
+    """The id to go on from."""
+    if since is None:
+        return session.events.last() if follow else "0-0"
+    if re.fullmatch(r"\d{10,}(-\d+)?", since):
+        return since if "-" in since else f"{since}-0"
+    return f"{max(moment(since, session.runs.now()) - 1, 0)}-{2**63}"  # of its millisecond all
+
+
+def _show(event: Event, output: str) -> None:
+    if output == "json":
+        click.echo(json.dumps(event.to_json(), ensure_ascii=False))
+        return
+    word = click.style(event.reason, fg="red") if event.severity == "error" else event.reason
+    first = event.message.splitlines()[0] if event.message else ""
+    click.echo(f"{out.moment(event.at)}  {event.app}  {word}: {first}")
