@@ -150,15 +150,17 @@ def test_a_pin_and_a_veto(fleet: Fleet, namespace: str, why: Ask, monkeypatch: p
     assert found["rule"] == "Vetoed"
     assert "loses orders" in found["message"]
     assert run(fleet, monkeypatch, *found["help"].partition("fleetbeat ")[2].split()).exit_code == 0
+    fleet.wait_run(app, digest=bad, phase="Succeeded")
 
     Session().orders.pin(app, first, by="ada", reason="2 is bad")
-    fleet.tick(app)
+    fleet.ring(app)
+    fleet.wait_run(app, digest=first, phase="Succeeded", since=2)
     found = why(app, blocked=True)
     assert found["rule"] == "Pinned"
     assert "by ada: 2 is bad" in found["message"]
     assert found["help"] == f"fleetbeat unpin {app}"
     assert run(fleet, monkeypatch, "unpin", app).exit_code == 0
-    fleet.wait_run(app, digest=bad, phase="Succeeded")
+    fleet.wait_run(app, digest=bad, phase="Succeeded", since=3)
     assert why(app, blocked=False)["rule"] == "Synced"
 
 
