@@ -25,8 +25,9 @@ def lines_of(results: Iterable[ObjectResult]) -> Iterator[str]:
             yield "  " + line_of(result)
 
 
-#: as decisions/hooks.py has them; a command that shows results need not load what reads them
-_PHASES = ("PreSync", "Sync", "PostSync", "SyncFail", "PreDelete", "PostDelete")
+#: in the order they run in, of a sync as of a deletion, which has no PreSync and no SyncFail; a command that shows
+#: results need not load decisions/hooks.py
+_PHASES = ("PreSync", "PreDelete", "Sync", "PostSync", "SyncFail", "PostDelete")
 
 
 def line_of(result: ObjectResult) -> str:

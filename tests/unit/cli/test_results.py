@@ -34,3 +34,14 @@ def test_hooks_stand_under_their_phase_in_the_order_of_a_sync() -> None:
         "SyncFail wave 0",
         "  failed     Job shop/alarm   no",
     ]
+
+
+def test_hooks_of_a_deletion_stand_before_and_after_what_is_deleted() -> None:
+    job = ObjectId("batch", "Job", "shop", "dump")
+    results = [
+        ObjectResult(job, "created", phase="PostDelete"),
+        ObjectResult(job._replace(name="web"), "pruned"),
+        ObjectResult(job, "created", phase="PreDelete"),
+    ]
+    headings = [line for line in lines_of(results) if not line.startswith(" ")]
+    assert headings == ["PreDelete wave 0", "wave 0", "PostDelete wave 0"]
