@@ -21,7 +21,7 @@ BUDGET = 200_000  #: steps of one evaluation; a path through an object of 10,000
 MAX_LENGTH = 1_000  #: characters of one expression
 
 _TOKEN = re.compile(
-    r'\s*(?:(?P<text>"(?:[^"\\]|\\.)*")|(?P<number>-?\d+(?:\.\d+)?)'
+    r'\s*(?:(?P<text>"(?:[^"\\]|\\.)*")|(?P<number>-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?)'
     r"|(?P<word>[A-Za-z_][A-Za-z0-9_]*)|(?P<sign>\.\.|==|!=|<=|>=|[.|,()\[\]?<>]))"
 )
 _CALLS = ("select", "has", "startswith", "endswith", "contains", "any", "all")
@@ -48,6 +48,8 @@ def paths(expression: str, body: Any) -> tuple[Keys, ...]:
                 found.append(path)
     except jq.Wrong:
         pass
+    except RecursionError:
+        raise JqProblem(f"{expression!r} has too many parts") from None
     except jq.Tired:
         raise JqProblem(f"{expression!r} takes more than {BUDGET} steps on this object") from None
     return tuple(dict.fromkeys(found))

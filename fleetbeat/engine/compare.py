@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from fleetbeat.decisions.changes import GONE, fingerprint, moved
 from fleetbeat.decisions.fights import WHOLE, Dispute, told
@@ -261,8 +262,19 @@ class Comparer:
             return True  # whatever discovery still remembers of it
         if self._apis.find(key.group, key.kind, manifest.version) is None:
             return True  # resolve() let it through, so a CRD of the bundle defines it
-        account = manifest.body.get("spec", {}).get("serviceAccountName", "default") if key.kind == "Pod" else None
-        return (key.namespace, account) in self._absent_accounts
+        return (key.namespace, account_of(manifest)) in self._absent_accounts
+
+
+def account_of(manifest: Manifest) -> str | None:
+    """Name of the ServiceAccount that a Pod runs as, without which it is refused; None for every other kind.
+
+    What cannot be read is for the API server to refuse.
+    """
+    if manifest.id.group_kind != "Pod":
+        return None
+    spec: Any = manifest.body.get("spec")
+    name = spec.get("serviceAccountName") if isinstance(spec, dict) else None
+    return name if isinstance(name, str) and name else "default"
 
 
 #: Batches in which manifests are judged: whether these are absent decides what of the rest can be judged at all.

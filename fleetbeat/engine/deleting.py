@@ -18,6 +18,7 @@ from fleetbeat.decisions.leaving import Leaver, RemovalStage, removal_stages
 from fleetbeat.decisions.ownership import Ours, owner_of
 from fleetbeat.decisions.tiers import PREREQUISITES
 from fleetbeat.decisions.waves import Stage, arrange
+from fleetbeat.engine.compare import account_of
 from fleetbeat.engine.hooking import Hooks, cleaned_up, planned
 from fleetbeat.engine.observe import observe
 from fleetbeat.engine.parallel import Requests
@@ -95,8 +96,7 @@ def refused_hooks(runs: Sequence[HookRun], manifests: Sequence[Manifest], runner
     spaces = {m.id.name for m in manifests if m.id.group_kind == "Namespace"}
 
     def exempt(manifest: Manifest) -> bool:
-        account = manifest.body.get("spec", {}).get("serviceAccountName") if manifest.id.kind == "Pod" else None
-        return (manifest.id.namespace, account) in accounts or manifest.id.namespace in spaces
+        return (manifest.id.namespace, account_of(manifest)) in accounts or manifest.id.namespace in spaces
 
     once = {one.index: one for one in reversed(runs)}.values()
     return [result for one in once if (result := runner.try_out(one, exempt)) is not None]

@@ -216,7 +216,7 @@ class Hooks:
 
     def _sent(self, one: HookRun, manifest: Manifest) -> Body:
         name, applyset = one.id.name, self._weigher.applyset
-        if name.endswith("*"):  # only looking
+        if hook_runs.is_generated(manifest) and not self._run:  # only looking
             name = hook_runs.generated(manifest.body["metadata"]["generateName"], self._run, one.phase, one.index)
         return hook_runs.sent(manifest, applyset=applyset, run=self._run, phase=one.phase, name=name)
 

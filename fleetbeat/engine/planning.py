@@ -9,7 +9,7 @@ from fleetbeat.decisions.hooks import OF_A_SYNC, SyncPhase, is_hook
 from fleetbeat.decisions.inventory import group_kinds
 from fleetbeat.decisions.waves import Stage
 from fleetbeat.decisions.waves import plan as waves
-from fleetbeat.engine.compare import Comparer, Comparison
+from fleetbeat.engine.compare import Comparer, Comparison, account_of
 from fleetbeat.engine.hooking import Hooks, cleaned_up, planned
 from fleetbeat.engine.judging import Judge
 from fleetbeat.engine.observe import observe
@@ -144,8 +144,7 @@ def _tried(
     spaces = {key.name for key in hooks if key.group_kind == "Namespace"}
 
     def exempt(manifest: Manifest) -> bool:
-        account = manifest.body.get("spec", {}).get("serviceAccountName") if manifest.id.kind == "Pod" else None
-        coming = (manifest.id.namespace, account) in accounts or manifest.id.namespace in spaces
+        coming = (manifest.id.namespace, account_of(manifest)) in accounts or manifest.id.namespace in spaces
         return coming or comparer.exempt(manifest)
 
     once = {hook.index: hook for hook in reversed(due)}.values()  # a hook of two phases is one object to try

@@ -73,6 +73,9 @@ REFUSED = {
     "del(.a)": "'del' is not supported",
     ".foo bar": "'bar' is not understood",
     ".a[.b]": "only a text or a number",
+    ".a[01]": "']' is expected before '1'",
+    ".a[٣]": "'٣]' is not understood",
+    ".a | select(.b == ٣)": "'٣)' is not understood",
     ".a | select(.b": "')' is expected before 'the end'",
     "": "'the end' is not supported",
     "." + "(" * 60: "'(' is not understood",
@@ -103,3 +106,9 @@ def test_it_always_ends():
         paths("..|..|..|..|..", deep)
     with pytest.raises(JqProblem, match="takes more than"):
         paths("|".join(["(.,.)"] * 40), deep)
+
+
+def test_a_chain_too_long_is_told_in_words():
+    """An error of the interpreter's would be told as a fault of Fleetbeat's, without object and rule."""
+    with pytest.raises(JqProblem, match="has too many parts"):
+        paths(".a" + "?" * 990, {"a": 1})
