@@ -7,7 +7,6 @@ step waits in the due set; the executions that follow only look, until all is we
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Sequence
 
 import orjson
@@ -70,7 +69,7 @@ def apply(work: Work) -> Outcome:
         waits = dependencies.hold_up(work, where.application, number)
         if waits := waits or windows.shut(work, where.application, plan, number):
             return waits
-    begun = float(record["stage_began"]) if record.get("stage") == str(number) else time.time()
+    begun = float(record["stage_began"]) if record.get("stage") == str(number) else turn.now()
     this = _Stage(work, where, plan, stage, manifests, number, begun, pen)
     if stage.part == "cleanup":
         return this.clean_up()
@@ -239,7 +238,7 @@ class _Stage:
         """A phase is over: delete those of its hooks that ask for it."""
         failed_in = self.work.record.get("failed_in", "")
         phase = self.stage.phase or failed_in
-        run, late = self.work.turn.run, time.time() - self.begun >= self.where.application.sync.timeout
+        run, late = self.work.turn.run, self.work.turn.now() - self.begun >= self.where.application.sync.timeout
         with self.pen.begin(self.where.cluster.name, self._places(), known_before=True):
             try:
                 if waits := self._take():
@@ -358,6 +357,7 @@ class _Stage:
                 batch,
                 pool,
                 ours=ours,
+                hooks_in={m.id.namespace for m in self.manifests if is_hook(m.annotations)},
                 heirs=heirs,
                 propagation=where.application.sync.prune_propagation,
                 record=self._keep,
@@ -375,7 +375,7 @@ class _Stage:
         self, message: str, fields: dict[str, str | int | float], looks: int, at_work: Iterable[ObjectId] = ()
     ) -> Outcome:
         steps, timeout = self.work.parts.settings.steps, self.where.application.sync.timeout
-        waited = time.time() - self.begun
+        waited = self.work.turn.now() - self.begun
         if waited >= timeout:
             hint = f". {waiting.WHAT_TO_DO}" if self.stage.part in ("prerequisites", "objects") else ""
             return failed(waiting.Timeout(f"{self.stage.title} is not ready after {timeout:.0f} s: {message}{hint}"))

@@ -31,6 +31,8 @@ def hold_up(work: Work, application: Application, number: int) -> Wait | None:
     work.parts.runs.wait_for_others(work.turn.app, application.depends_on)
     reasons = missing(work.parts, application)
     if not reasons:
+        if work.record.get("others"):
+            work.parts.runs.note(work.turn.app, work.turn.run, {"others": ""})
         return None
     state = work.parts.runs.look(work.turn.app).state
     if state.get("sync") != "OutOfSync":

@@ -71,6 +71,7 @@ def diff(work: Work) -> Outcome:
             record.get("by", ""),
             where.application.annotations,
             since=memory.first_tried(record, state),
+            now=work.turn.now() * 1000,
         ),
         truces=disputes.truces(shared, state, {**record, "home": home}, where.application),
         run=work.turn.run,

@@ -23,7 +23,7 @@ from fleetbeat.engine.kinds import api_set_for
 from fleetbeat.engine.plan import Known
 from fleetbeat.engine.settle import judge, read
 from fleetbeat.errors import FleetbeatError, StoreUnavailable
-from fleetbeat.model import Health, ObjectId, Revision
+from fleetbeat.model import Application, Health, ObjectId, Revision
 from workers import chain, departing, dependencies, disputes, memory, windows
 from workers.choice import wanted
 from workers.parts import Parts, parts
@@ -136,7 +136,8 @@ def _go_on(celery: Celery, shared: Parts, app: str, look: Look) -> str:
     newer_first = bool(newer) and not look.run.get("hooking")
     # Whoever asks about a deletion that waits has said what it waits for (`fleetbeat delete`).
     said = departing.is_removal(look.run) and bool(look.request)
-    asks_again = waiting and bool(look.run.get("window")) and _look_while_shut(shared, app, look)
+    held = waiting and bool(look.run.get("window") or look.run.get("others"))
+    asks_again = held and _look_while_held(shared, app, look)
     ready = said or asks_again or _others_are_ready(shared, app, look)
     found = shared.runs.resume(app, now=newer_first or ready)
     if isinstance(found, str):
@@ -177,8 +178,8 @@ def _newer(shared: Parts, app: str, look: Look) -> str:
     return revision.digest if revision.digest != look.run.get("digest") else ""
 
 
-def _look_while_shut(shared: Parts, app: str, look: Look) -> bool:
-    """A run waits for a sync window: shall its step go on before that? A look like any other, health included.
+def _look_while_held(shared: Parts, app: str, look: Look) -> bool:
+    """A run waits for a sync window or for others: shall its step go on before that? A look, health included.
 
     It shall when the windows have been edited, and, before anything is written, when the cluster is not as it was: the
     plan is made anew then. What the run needs at the opening is kept from expiring.
@@ -188,9 +189,11 @@ def _look_while_shut(shared: Parts, app: str, look: Look) -> bool:
         shared.blobs.keep(record.get(blob, ""))
     try:
         entry = shared.catalogs.application(app)
-        if entry is None or windows.mark(entry[0]) != record["window"]:
-            return entry is not None
-        if record.get("opened"):
+        if entry is None:
+            return False
+        if record.get("window") and windows.mark(entry[0]) != record["window"]:
+            return True
+        if record.get("opened") or not (record.get("window") or _time_for_a_look(shared, app, record, entry[0])):
             return False
         where = connected(shared.settings, *entry, digest=record["digest"])
         sight = windows.sight(_moved(shared, where, look))
@@ -202,6 +205,15 @@ def _look_while_shut(shared: Parts, app: str, look: Look) -> bool:
     if sight == record.get("sight", windows.sight({})):
         return False
     shared.runs.note(app, record["run"], {"sight": sight, "stale": "1"})
+    return True
+
+
+def _time_for_a_look(shared: Parts, app: str, record: dict[str, str], application: Application) -> bool:
+    """One that waits for others is rung more often than it would be looked at."""
+    now, before = shared.runs.now(), int(record.get("looked") or record["created"])
+    if now - before < application.sync.interval * 1000:
+        return False
+    shared.runs.note(app, record["run"], {"looked": now})
     return True
 
 

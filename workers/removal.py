@@ -195,7 +195,8 @@ def farewell(work: Work, where: Target, record: Record) -> list[Done]:
 def let_go(work: Work, where: Target, objects: set[ObjectId], record: Record) -> list[Done]:
     """Take the label off these and leave them as they are. Told are those it could be taken off, and could not."""
     apis = api_set_for(where.cluster, {(key.group, key.kind) for key in objects})
-    results = deleting.let_go(where.cluster, apis, where.applyset, sorted(objects), work.parts.pool)
+    heirs = applyset.claims(where.cluster, work.parts.settings.namespace, work.turn.app) if objects else {}
+    results = deleting.let_go(where.cluster, apis, where.applyset, sorted(objects), work.parts.pool, heirs)
     known = tally.load(work.parts, work.turn.run)
     done = [Done(_with_reason(result, known)) for result in results]
     record(done)

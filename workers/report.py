@@ -103,9 +103,9 @@ def _results(
     broken_off: bool,
 ) -> list[ObjectResult]:
     """What happened to each object, in the order of the plan."""
-    # What was settled to stay may have to be let go of, which may fail.
-    failed = {key: result for key, (result, _) in entries.items() if result.outcome == "failed"}
-    results = [failed.get(result.id, result) for result in plan.settled]
+    # What was settled to stay may have to be let go of, which may fail, or turn out to be another application's too.
+    told = {key: result for key, (result, _) in entries.items() if result.outcome in ("failed", "handed-over")}
+    results = [told.get(result.id, result) for result in plan.settled]
     rest = "not tried: the sync ended before its turn"
     planned = [(c.id, c.wave) for c in plan.changes] + [(r.id, r.wave) for r in plan.removals]
     for key, wave in planned:
@@ -240,8 +240,8 @@ def _application(work: Work) -> Application | None:
 def _pause(
     app: str, application: Application | None, record: dict[str, str], end: Ending, failures: int
 ) -> float | None:
-    if record.get("superseded"):
-        return 0.0
+    if record.get("superseded") or record.get("next", "") not in ("", record.get("digest", "")):
+        return 0.0  # the other: something newer was seen, and had to wait for a hook
     if end.phase == "Succeeded":
         return None
     retry = application.sync.retry if application is not None else Retry()

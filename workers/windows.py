@@ -90,7 +90,7 @@ def is_stale(record: Mapping[str, str]) -> bool:
 
 
 #: What a run compares anew with.
-AFRESH: Mapping[str, str] = {"stale": "", "window": "", "look": ""}
+AFRESH: Mapping[str, str] = {"stale": "", "window": "", "look": "", "others": ""}
 
 
 def _kinds(plan: Plan, number: int) -> set[Kind]:

@@ -13,8 +13,9 @@ rung       how often a lost message was rung again
 last       token of the execution that advanced last
 next       a newer digest seen meanwhile: the run ends between two stages
 window     the run waits for a sync window: a mark of the windows it asked (workers/windows.py)
-sight      what had moved in the cluster when a run that waits for a window was looked at; ``stale``: the plan is older
+sight      what had moved in the cluster when a run that waits was looked at; ``stale``: the plan is older
 blocked    why a waiting run is held up by a rule or a person: a word of ``decisions.events.BLOCKS``
+others     "1": the run waits for other applications; ``looked``: ms since epoch of the last look at it meanwhile
 look       ms after which a waiting run is looked at on the way, for what is newer
 opened     ms since epoch when sync windows first let the run write; ``overrode``: what it was let past on request
 …          what the steps found out (``lifecycle.RunFields``)
@@ -64,6 +65,12 @@ class Turn:
     fence: int
     token: str
     record: dict[str, str]
+    at: int = field(compare=False)  #: ms since epoch by the server's clock when the turn was given
+    since: float = field(default_factory=time.monotonic, compare=False)
+
+    def now(self) -> float:
+        """s since epoch by the server's clock. Hosts' clocks differ; what one noted another may go on with."""
+        return self.at / 1000 + time.monotonic() - self.since
 
 
 @dataclass(frozen=True)
@@ -111,8 +118,9 @@ class Runs:
         )
         if reply[0] != b"go":
             return Refusal(reply[0].decode())
-        pairs = [item.decode() for item in reply[2:]]
-        return Turn(app, run, step, int(reply[1]), token, dict(zip(pairs[::2], pairs[1::2], strict=True)))
+        pairs = [item.decode() for item in reply[3:]]
+        record = dict(zip(pairs[::2], pairs[1::2], strict=True))
+        return Turn(app, run, step, int(reply[1]), token, record, int(reply[2]))
 
     def renew(self, turn: Turn) -> bool:
         """False: the lock is gone, for good."""

@@ -16,7 +16,8 @@ HOW = (
     "waits for a confirmation: fleetbeat sync APP --confirm-prune, or the annotation "
     f"{DELETION_APPROVED} with the time of now on the application in the catalog"
 )
-_RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)")
+_AHEAD = 60_000.0  #: ms that the clock of who approves may be ahead
+_RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 
 
 def approval(text: str) -> float | None:
@@ -30,14 +31,15 @@ def approval(text: str) -> float | None:
         return None
 
 
-def confirmed(asked: bool, by: str, annotations: Mapping[str, str], since: float) -> str:
+def confirmed(asked: bool, by: str, annotations: Mapping[str, str], since: float, now: float) -> str:
     """Who has agreed to what this bundle drops, in words; "" = nobody.
 
     ``asked``: the run was asked for with a confirmation, ``by`` a person. ``annotations``: of the application;
-    ``since``: ms since epoch when a sync of this bundle's digest was first tried.
+    ``since``: ms since epoch when a sync of this bundle's digest was first tried; ``now``: the same of now. A time to
+    come would agree to bundles that nobody has seen yet.
     """
     if asked:
         return f"confirmed by {by}"
     text = annotations.get(DELETION_APPROVED, "")
     at = approval(text)
-    return f"approved at {text}" if at is not None and at >= since else ""
+    return f"approved at {text}" if at is not None and since <= at <= now + _AHEAD else ""

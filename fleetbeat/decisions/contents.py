@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from fleetbeat.decisions.deletion import is_hooks_object
 from fleetbeat.decisions.inventory import ObjectMeta
 from fleetbeat.model import ApiResource, ApiSet, Body, ObjectId
 
@@ -45,16 +46,21 @@ def kinds_inside(apis: ApiSet) -> list[ApiResource]:
     return [r for r in found if r.listable and ObjectId(r.group, r.kind, "", "").group_kind not in _TRACES]
 
 
-def others(bodies: Iterable[tuple[ObjectId, Body]], apis: ApiSet, ours: Collection[str]) -> list[ObjectId]:
+def others(
+    bodies: Iterable[tuple[ObjectId, Body]], apis: ApiSet, ours: Collection[str], spent: str = ""
+) -> list[ObjectId]:
     """Of the listed objects those that would go along and are not ours, sorted, each stored object once.
 
     Left out are furniture, what is being deleted already, and what goes with its owners: those that live in the
     namespace too are judged themselves, or have gone; of cluster-wide ones it counts whether they are ``ours`` (uids).
+    What hooks of the application ``spent`` (the id of its ApplySet) have made is left out too: nobody else deletes it.
     """
     found: dict[str, ObjectId] = {}
     for key, body in sorted(bodies, key=lambda pair: pair[0]):
         meta = ObjectMeta.of(key.group, key.kind, body)
-        if not meta.deleting and not _is_furniture(meta) and not _goes_with_owners(body, apis, ours):
+        if (spent and is_hooks_object(meta, spent)) or meta.deleting or _is_furniture(meta):
+            continue
+        if not _goes_with_owners(body, apis, ours):
             found.setdefault(meta.uid, key)
     return sorted(found.values())
 

@@ -16,14 +16,17 @@ from fleetbeat.model import ApiResource, ApiSet, Body, ObjectId
 from fleetbeat.ports import ClusterPort
 
 
-def why_to_keep(cluster: ClusterPort, apis: ApiSet, key: ObjectId, ours: Collection[str], pool: Requests) -> str:
+def why_to_keep(
+    cluster: ClusterPort, apis: ApiSet, key: ObjectId, ours: Collection[str], pool: Requests, spent: str = ""
+) -> str:
     """The reason to keep a Namespace or CustomResourceDefinition, naming up to three objects; "" = it may go.
 
-    ``ours``: uids of the application's objects. Raises what a LIST raises, but for a missing right, which is a reason.
+    ``ours``: uids of the application's objects; ``spent``: its ApplySet's id, where what its hooks have left in a
+    Namespace goes too. Raises what a LIST raises, but for a missing right, which is a reason.
     """
     try:
         if key.kind == "Namespace":
-            return _in_namespace(cluster, key.name, ours, pool)
+            return _in_namespace(cluster, key.name, ours, pool, spent)
         return _of_definition(cluster, apis, key)
     except (Unauthorized, Rejected) as error:
         return f"whether others have something {_IN[key.kind]} cannot be seen: {error}"
@@ -33,7 +36,7 @@ def why_to_keep(cluster: ClusterPort, apis: ApiSet, key: ObjectId, ours: Collect
 _IN = {"Namespace": "in it", "CustomResourceDefinition": "of its kind"}
 
 
-def _in_namespace(cluster: ClusterPort, name: str, ours: Collection[str], pool: Requests) -> str:
+def _in_namespace(cluster: ClusterPort, name: str, ours: Collection[str], pool: Requests, spent: str) -> str:
     apis = cluster.api_set(refresh=True)  # a kind that has come a minute ago may have objects there
     if not apis.complete:
         return "whether others have something in it cannot be seen: an API group does not answer"
@@ -42,7 +45,7 @@ def _in_namespace(cluster: ClusterPort, name: str, ours: Collection[str], pool: 
         bodies = cluster.list(resource, namespace=name, metadata_only=True)
         return [(object_id(resource, body), body) for body in bodies]
 
-    found = others([pair for pairs in pool.map(inside, kinds_inside(apis)) for pair in pairs], apis, ours)
+    found = others([pair for pairs in pool.map(inside, kinds_inside(apis)) for pair in pairs], apis, ours, spent)
     return f"would take along what is not this application's to delete: {named(found)}. {_AGAIN}" if found else ""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from fleetbeat.decisions.deletion import (
     DeletionDecision,
@@ -13,7 +14,7 @@ from fleetbeat.decisions.deletion import (
     stays_because,
     to_delete,
 )
-from fleetbeat.decisions.inventory import HOOK_OF, PART_OF, ObjectMeta, split_group_kind
+from fleetbeat.decisions.inventory import HOOK_OF, PART_OF, Claimant, ObjectMeta, split_group_kind
 from fleetbeat.decisions.leaving import Leaver, RemovalStage, removal_stages
 from fleetbeat.decisions.ownership import Ours, owner_of
 from fleetbeat.decisions.tiers import PREREQUISITES
@@ -23,6 +24,7 @@ from fleetbeat.engine.hooking import Hooks, cleaned_up, planned
 from fleetbeat.engine.observe import observe
 from fleetbeat.engine.parallel import Requests
 from fleetbeat.engine.plan import HookRun, Plan, Removal, StagePlan
+from fleetbeat.engine.remove import to_heir
 from fleetbeat.engine.write import TRIES
 from fleetbeat.errors import Conflict, NotYet, Refused, Rejected, Unauthorized
 from fleetbeat.model import ApiResource, ApiSet, Manifest, ObjectId, ObjectResult
@@ -175,24 +177,32 @@ def unhook(cluster: ClusterPort, apis: ApiSet, kinds: Iterable[str], applyset: s
 
 
 def let_go(
-    cluster: ClusterPort, apis: ApiSet, applyset: str, objects: Sequence[ObjectId], pool: Requests
+    cluster: ClusterPort,
+    apis: ApiSet,
+    applyset: str,
+    objects: Sequence[ObjectId],
+    pool: Requests,
+    heirs: Mapping[ObjectId, Claimant] = MappingProxyType({}),
 ) -> list[ObjectResult]:
     """Take the application's label off these objects and leave them as they are.
 
-    Returns "kept" for each it was taken off, "failed" where it could not be. Safe to repeat: what is gone, or not ours
-    any more, is left alone and not told.
+    ``heirs``: who gets what another bundle has too. Nobody would tell that application that the owner has gone.
+    Returns "kept" for each it was taken off, "handed-over", and "failed" where it could not be. Safe to repeat: what is
+    gone, or not ours any more, is left alone and not told.
     """
 
     def one(key: ObjectId) -> ObjectResult | None:
         try:
-            return _let_go(cluster, apis, applyset, key)
+            return _let_go(cluster, apis, applyset, key, heirs.get(key))
         except (Rejected, Refused, Unauthorized, NotYet) as error:
             return ObjectResult(key, "failed", str(error))
 
     return [result for result in pool.map(one, objects) if result is not None]
 
 
-def _let_go(cluster: ClusterPort, apis: ApiSet, applyset: str, key: ObjectId) -> ObjectResult | None:
+def _let_go(
+    cluster: ClusterPort, apis: ApiSet, applyset: str, key: ObjectId, heir: Claimant | None
+) -> ObjectResult | None:
     resource = apis.find(key.group, key.kind)
     if resource is None:
         return None
@@ -201,15 +211,20 @@ def _let_go(cluster: ClusterPort, apis: ApiSet, applyset: str, key: ObjectId) ->
         if live is None or not isinstance(owner_of(live, applyset), Ours):
             return None
         metadata = live["metadata"]
-        operations = [
-            {"op": "test", "path": "/metadata/uid", "value": metadata["uid"]},
-            {"op": "replace", "path": "/metadata/resourceVersion", "value": metadata["resourceVersion"]},
-            {"op": "remove", "path": f"/metadata/labels/{PART_OF.replace('/', '~1')}"},
-        ]
+        if heir is not None:
+            operations = to_heir(heir, Seen(metadata["uid"], metadata["resourceVersion"]))
+        else:
+            operations = [
+                {"op": "test", "path": "/metadata/uid", "value": metadata["uid"]},
+                {"op": "replace", "path": "/metadata/resourceVersion", "value": metadata["resourceVersion"]},
+                {"op": "remove", "path": f"/metadata/labels/{PART_OF.replace('/', '~1')}"},
+            ]
         try:
             written = cluster.patch(resource, key.namespace, key.name, operations)
         except Conflict:
             continue
+        if heir is not None:
+            return ObjectResult(key, "handed-over", f"to application {heir.application}", audit_id=written.audit_id)
         why = stays_because(ObjectMeta.of(key.group, key.kind, live))
         return ObjectResult(key, "kept", why, audit_id=written.audit_id)
     raise Refused(f"{key} was changed by somebody else at each of {TRIES} tries to take the label off")

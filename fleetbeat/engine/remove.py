@@ -26,6 +26,7 @@ def remove_tier(
     pool: Requests,
     *,
     ours: Collection[str] = (),
+    hooks_in: Collection[str] = (),
     heirs: Mapping[ObjectId, Claimant] = MappingProxyType({}),
     propagation: Propagation = "Background",
     record: Callable[[Sequence[Done]], None],
@@ -35,8 +36,10 @@ def remove_tier(
     """Ask for the deletion of each. Whether those have gone that are not ``gone`` yet is a later look's question.
 
     ``ours``: uids of the application's objects. A Namespace or CustomResourceDefinition that would take along what is
-    not among them is kept. ``heirs``: who gets what is not deleted but handed over, since another bundle has it too.
-    ``keep``: a rule like ``keep_reason``, for one that has moved meanwhile; ``exact``: such a one is refused instead.
+    not among them is kept. What its hooks have left in a Namespace is the application's too, unless hooks of the bundle
+    live there still (``hooks_in``, names). ``heirs``: who gets what is not deleted but handed over, since another
+    bundle has it too. ``keep``: a rule like ``keep_reason``, for one that has moved meanwhile; ``exact``: such a one is
+    refused instead.
 
     Calls ``record`` and raises as ``write_stage`` does.
     """
@@ -52,7 +55,7 @@ def remove_tier(
         for removal in tier
         if removal.id.group_kind in PREREQUISITES
         and removal.id not in heirs
-        and (why := why_to_keep(cluster, apis, removal.id, ours, pool))
+        and (why := why_to_keep(cluster, apis, removal.id, ours, pool, "" if removal.id.name in hooks_in else applyset))
     }
     done, error = pool.finish(remove, [removal for removal in tier if removal.id not in kept])
     done += kept.values()
@@ -74,7 +77,7 @@ def still_there(removals: Mapping[ObjectId, Removal], live: Mapping[ObjectId, Bo
     }
 
 
-def _to(heir: Claimant, seen: Seen) -> list[dict[str, str]]:
+def to_heir(heir: Claimant, seen: Seen) -> list[dict[str, str]]:
     """The patch that gives the object to another application: its mark and nothing else, on exactly what was seen.
 
     No resourceVersion is ever used twice, so it stands for the uid too.
@@ -106,7 +109,7 @@ def _remove(
     for _ in range(TRIES):
         try:
             if heir is not None:
-                patched = cluster.patch(resource, key.namespace, key.name, _to(heir, seen))
+                patched = cluster.patch(resource, key.namespace, key.name, to_heir(heir, seen))
                 return _done(removal, "handed-over", f"to application {heir.application}", audit_id=patched.audit_id)
             written = cluster.delete(resource, key.namespace, key.name, seen=seen, propagation=propagation)
         except Conflict:

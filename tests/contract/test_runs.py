@@ -58,6 +58,14 @@ def begun(runs: Runs, run: str = "r1", step: str = "pull", token: str = "t1") ->
     return turn
 
 
+def test_a_turn_knows_the_time_by_the_servers_clock(runs: Runs, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one host notes another goes on with, and their clocks differ."""
+    started(runs)
+    monkeypatch.setattr("time.time", lambda: 0.0)
+    turn = begun(runs)
+    assert turn.now() * 1000 == pytest.approx(now_ms(store), abs=2000)
+
+
 def expire_lock(store: Store) -> None:
     store.redis.delete(keys.lock("shop"))
 

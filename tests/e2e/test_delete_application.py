@@ -438,3 +438,23 @@ def test_killed_while_deleting(place: Any, cluster: Cluster, namespace: str, pla
     assert stale_writes(fleet, app, since=start) == []
     assert [one["trigger"] for one in fleet.history(app)].count("Removed") == 1
     other.kill()
+
+
+def test_what_is_kept_is_handed_over_to_whoever_has_it_too(fleet: Fleet, namespace: str) -> None:
+    """Let go of, it would be nobody's, and nobody would tell the other application."""
+    shared = config_map("shared", annotations={"argocd.argoproj.io/sync-options": "Delete=false"})
+    owner = synced(fleet, "owner", [shared, config_map("of-owner")], namespace)
+    claimant = synced(fleet, "claimant", [config_map("shared", data={"of": "claimant"})], namespace)
+    assert fleet.state(claimant)["sync"] == "OutOfSync"
+    fleet.leave(owner)
+    entry = removed(fleet, owner)
+    key = f"ConfigMap {namespace}/shared"
+    assert outcomes(entry) == {key: "handed-over", f"ConfigMap {namespace}/of-owner": "pruned"}
+    assert next(r["reason"] for r in entry["results"] if r["outcome"] == "handed-over") == f"to application {claimant}"
+    fleet.tick(claimant)
+    assert fleet.state(claimant)["sync"] == "Synced"
+    live = fleet.get(f"/api/v1/namespaces/{namespace}/configmaps/shared")
+    assert live is not None
+    assert live["data"] == {"of": "claimant"}
+    assert live["metadata"]["labels"][PART_OF] == applyset_id(parent_name(claimant), "fleetbeat")
+    assert parent(fleet, owner) is None

@@ -122,3 +122,34 @@ def test_the_wait_survives_the_death_of_every_process(make_fleet: Callable[..., 
     fleet.wait_run(db, phase="Succeeded", timeout=60)
     fleet.wait_run(shop, phase="Succeeded", timeout=40)
     assert len(fleet.history(shop)) == 1, "one run, which waited"
+
+
+def test_health_is_told_while_it_waits(fleet: Fleet, namespace: str) -> None:
+    db, shop = fleet.name("db"), fleet.name("shop")
+    fleet.push(db, [config_map(db, namespace)])
+    fleet.push(shop, [deployment("web", namespace)])
+    fleet.application(db, namespace=namespace)
+    fleet.application(shop, namespace=namespace, spec={"dependsOn": [{"name": db}]}, interval="1s")
+    become_available(fleet, namespace, "web")
+    fleet.wait_run(shop, phase="Succeeded")
+    fleet.push(db, [deployment("never", namespace)])
+    fleet.ring(db)
+    waiting_for(fleet, db, "Deployment")
+    newer = fleet.push(shop, [deployment("web", namespace), config_map(shop, namespace)])
+    fleet.ring(shop)
+    waiting_for(fleet, shop, f"{db} ")
+    run = fleet.runs.look(shop).run["run"]
+    broken: Body = {"conditions": [{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}]}
+    path = f"/apis/apps/v1/namespaces/{namespace}/deployments/web/status"
+    kind = "application/merge-patch+json"
+    next(iter(fleet.clusters.values())).request("PATCH", path, {"status": broken}, content_type=kind)
+
+    def told() -> bool:
+        fleet.tick(shop)
+        return fleet.state(shop)["health"] == "Degraded"
+
+    wait_for(told, timeout=20, what="the broken Deployment in the status")
+    assert fleet.runs.look(shop).run["run"] == run
+    become_available(fleet, namespace, "web")
+    become_available(fleet, namespace, "never")
+    assert fleet.wait_run(shop, digest=newer.digest, phase="Succeeded", timeout=40)["run"] == run

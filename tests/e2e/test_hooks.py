@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from fleet import Fleet, config_map, outcomes, words
 from hooking import failing, hanging, hook, hooks_of, job, jobs, new_space, run_of
 from people import differences
@@ -282,3 +283,45 @@ def test_a_diff_shows_the_hooks_of_a_bundle_that_they_have_not_gone_through(flee
     fleet.ring(app)
     fleet.wait_run(app, digest=good.digest, phase="Succeeded")
     assert differences(fleet, app) == []
+
+
+@pytest.mark.parametrize("ends", ["well", "badly"])
+def test_what_was_pushed_while_a_hook_ran_follows_at_once(controlled: Fleet, ends: str) -> None:
+    """It was seen and had to wait: for the hook, not for the next slot."""
+    space = new_space(controlled)
+    app = controlled.name("next")
+    controlled.push(app, [config_map("web"), hook("PostSync", job("work", suspend=True))])
+    controlled.application(app, namespace=space)
+    wait_for(lambda: controlled.runs.look(app).run.get("hooking"), timeout=30, what="the hook at work")
+    newer = controlled.push(app, [config_map("web", data={"k": "newer"})])
+    controlled.ring(app)
+    wait_for(lambda: controlled.runs.look(app).run.get("next") == newer.digest, timeout=30, what="the newer one seen")
+    path, cluster = f"/apis/batch/v1/namespaces/{space}/jobs/work", next(iter(controlled.clusters.values()))
+    if ends == "well":
+        cluster.request("PATCH", path, {"spec": {"suspend": False}}, content_type="application/merge-patch+json")
+    else:
+        cluster.request("DELETE", path)
+    controlled.wait_run(app, digest=newer.digest, phase="Succeeded", timeout=40)
+    first = controlled.history(app)[-1]
+    assert first["phase"] == ("Succeeded" if ends == "well" else "Failed")
+
+
+def test_what_a_hook_left_keeps_no_namespace_that_leaves_with_it(controlled: Fleet) -> None:
+    space, other = controlled.name("t"), new_space(controlled)
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}}
+    app = controlled.name("left")
+    left = hook("PreSync", job("migrate"))
+    left["metadata"]["namespace"] = space
+    controlled.push(app, [namespace, config_map("web", other), left])
+    controlled.application(app)
+    controlled.wait_run(app, phase="Succeeded")
+    # As long as the hook is in the bundle it needs the namespace.
+    without = controlled.push(app, [config_map("web", other), left])
+    controlled.ring(app)
+    entry = controlled.wait_run(app, digest=without.digest, phase="Succeeded")
+    assert outcomes(entry)[f"Namespace {space}"] == "kept"
+    neither = controlled.push(app, [config_map("web", other)])
+    controlled.ring(app)
+    entry = controlled.wait_run(app, digest=neither.digest, phase="Succeeded")
+    assert outcomes(entry)[f"Namespace {space}"] == "pruned"
+    assert controlled.get(f"/api/v1/namespaces/{space}") is None

@@ -20,6 +20,7 @@ NOON = 1_796_040_000_000.0  # 2026-11-30T12:00:00Z, ms
         ("2026-11-30", None),
         ("2026-11-30T12:00:00", None),
         ("2026-13-30T12:00:00Z", None),
+        ("٢٠٢٦-11-30T12:00:00Z", None),
         ("true", None),
         ("", None),
     ],
@@ -36,8 +37,12 @@ def test_times(text, expected):
         (False, {DELETION_APPROVED: "2026-11-30T12:00:00Z"}, "approved at 2026-11-30T12:00:00Z"),
         (False, {DELETION_APPROVED: "2026-11-30T12:00:01Z"}, "approved at 2026-11-30T12:00:01Z"),
         (False, {DELETION_APPROVED: "2026-11-30T11:59:59Z"}, ""),
+        (False, {DELETION_APPROVED: "2026-11-30T12:30:59Z"}, "approved at 2026-11-30T12:30:59Z"),
+        (False, {DELETION_APPROVED: "2026-11-30T12:31:01Z"}, ""),  # else it would agree to what nobody has seen yet
+        (False, {DELETION_APPROVED: "2099-01-01T00:00:00Z"}, ""),
+        (True, {DELETION_APPROVED: "2099-01-01T00:00:00Z"}, "confirmed by ada"),
         (False, {DELETION_APPROVED: "yes"}, ""),
     ],
 )
 def test_an_approval_counts_for_what_was_known_by_then(asked, annotations, expected):
-    assert confirmed(asked, "ada", annotations, NOON) == expected
+    assert confirmed(asked, "ada", annotations, NOON, NOON + 30 * 60_000) == expected

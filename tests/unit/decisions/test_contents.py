@@ -8,6 +8,8 @@ import pytest
 
 from fleetbeat.decisions.builtin_kinds import BUILTIN
 from fleetbeat.decisions.contents import defined_kind, kinds_inside, named, others
+from fleetbeat.decisions.hook_runs import RUN
+from fleetbeat.decisions.inventory import HOOK_OF
 from fleetbeat.model import ApiResource, ApiSet, ObjectId
 
 APIS = ApiSet(
@@ -35,6 +37,23 @@ def test_each_kind_once_and_none_that_holds_nothing():
 
 def owner(api_version: str, kind: str, uid: str) -> dict[str, str]:
     return {"apiVersion": api_version, "kind": kind, "name": "x", "uid": uid}
+
+
+def test_what_hooks_of_the_application_left_goes_too():
+    """Nobody else would ever delete it, and it would keep its Namespace for ever."""
+    made = {"labels": {HOOK_OF: "applyset-x-v1"}, "annotations": {RUN: "20261130T120000Z-abcdef"}}
+    bodies: list[tuple[ObjectId, Any]] = [
+        (ObjectId("", "ConfigMap", "shop", name), {"metadata": {"name": name, "namespace": "shop", "uid": name} | more})
+        for name, more in {
+            "hook": made,
+            "copy": {"labels": made["labels"]},
+            "kept": made | {"annotations": made["annotations"] | {"helm.sh/resource-policy": "keep"}},
+            "nobody's": {"labels": {HOOK_OF: ""}, "annotations": made["annotations"]},
+        }.items()
+    ]
+    left = [key.name for key in others(bodies, APIS, (), "applyset-x-v1")]
+    assert left == ["copy", "kept", "nobody's"]
+    assert len(others(bodies, APIS, (), "applyset-another-v1")) == len(others(bodies, APIS, ())) == len(bodies)
 
 
 def seen(kind: str = "ConfigMap", name: str = "x", **metadata: Any) -> list[ObjectId]:
