@@ -14,7 +14,8 @@ from typing import Any, Literal
 from fleetbeat.decisions.hooks import Hook, SyncPhase
 from fleetbeat.decisions.inventory import HOOK_OF
 from fleetbeat.decisions.ownership import Foreign, Ours, owner_of
-from fleetbeat.model import Body, Manifest
+from fleetbeat.decisions.treatment import PRECIOUS
+from fleetbeat.model import Body, Manifest, ObjectId
 
 RUN = "fleetbeat.dev/run"  #: annotation: id of the run it was made by
 PHASE = "fleetbeat.dev/hook"  #: annotation: the phase it was made for
@@ -97,6 +98,15 @@ def is_earlier_copy(live: Body, prefix: str, *, applyset: str, run: str) -> bool
         and marks.get(RUN, run) != run
         and not any(owner.get("controller") for owner in metadata.get("ownerReferences") or ())
     )
+
+
+def replaces(hook: Hook, key: ObjectId) -> bool:
+    """Is what has the hook's name deleted before it is made anew (BeforeHookCreation)?
+
+    Never a kind whose loss takes others along: a definition or a Namespace that a chart installs as a hook would empty
+    the cluster of what is in it at each sync. It is applied over.
+    """
+    return "BeforeHookCreation" in hook.delete_policies and key.group_kind not in PRECIOUS
 
 
 def goes_because(hook: Hook, *, succeeded: bool, short_lived: bool) -> str:

@@ -93,7 +93,7 @@ class Comparer:
     ) -> None:
         """``live``: metadata of ours (``observe``); ``known``: what the last sync left; ``heal`` False: drift stays.
 
-        ``absent_namespaces``: created by this sync although no manifest says so (CreateNamespace).
+        ``absent_namespaces``: created by this sync although no object of its does it (CreateNamespace, hooks).
         """
         self._cluster = cluster
         self._apis = apis

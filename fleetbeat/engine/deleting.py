@@ -20,6 +20,7 @@ from fleetbeat.decisions.ownership import Ours, owner_of
 from fleetbeat.decisions.tiers import PREREQUISITES
 from fleetbeat.decisions.waves import Stage, arrange
 from fleetbeat.engine.compare import account_of
+from fleetbeat.engine.contents import why_to_keep
 from fleetbeat.engine.hooking import Hooks, cleaned_up, planned
 from fleetbeat.engine.observe import observe
 from fleetbeat.engine.parallel import Requests
@@ -157,14 +158,22 @@ def passed(plan: Plan, number: int) -> list[str]:
 def unhook(cluster: ClusterPort, apis: ApiSet, kinds: Iterable[str], applyset: str, pool: Requests) -> list[ObjectId]:
     """Delete every object that hooks of the application have left. Returns those that are not gone yet. Safe to repeat.
 
-    ``kinds``: ``Kind.group`` of everything hooks may have made. Raises the cluster's errors.
+    A Namespace or definition that would take along what others have in it is left as it is. ``kinds``: ``Kind.group``
+    of everything hooks may have made. Raises the cluster's errors.
     """
     resources = [found for kind in sorted(kinds) if (found := apis.find(*split_group_kind(kind)))]
     there: list[ObjectId] = []
     for resource in resources:
         bodies = cluster.list(resource, selector=f"{HOOK_OF}={applyset}", metadata_only=True)
         metas = [ObjectMeta.of(resource.group, resource.kind, body) for body in bodies]
-        mine = [meta for meta in metas if is_hooks_object(meta, applyset)]
+        mine = [
+            meta
+            for meta in metas
+            if is_hooks_object(meta, applyset)
+            and not (
+                meta.id.group_kind in PREREQUISITES and why_to_keep(cluster, apis, meta.id, (), pool, spent=applyset)
+            )
+        ]
         there += [meta.id for meta in mine]
 
         def delete(meta: ObjectMeta, resource: ApiResource = resource) -> None:

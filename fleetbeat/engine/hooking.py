@@ -13,12 +13,13 @@ from fleetbeat.decisions.hooks import Hook
 from fleetbeat.decisions.inventory import HOOK_OF
 from fleetbeat.decisions.options import read as options
 from fleetbeat.decisions.ownership import Foreign
+from fleetbeat.decisions.treatment import PRECIOUS
 from fleetbeat.decisions.waves import Stage
 from fleetbeat.engine.judging import Judge
 from fleetbeat.engine.plan import HookRun
 from fleetbeat.engine.weigh import Weigher, try_creating
 from fleetbeat.engine.write import TRIES, Done
-from fleetbeat.errors import Conflict, NotYet, Refused, Rejected, Unauthorized
+from fleetbeat.errors import Conflict, NotYet, Refused, Rejected, Shared, Unauthorized
 from fleetbeat.model import ApiResource, ApiSet, Body, Health, Manifest, ObjectId, ObjectResult, Outcome, Propagation
 from fleetbeat.ports import Absent, ClusterPort, Expect, Seen, Written
 
@@ -135,13 +136,13 @@ class Hooks:
 
     def _start(self, one: HookRun, manifest: Manifest) -> Done:
         key, resource, body = one.id, self._resource(one.id, manifest), self._sent(one, manifest)
-        replaces = "BeforeHookCreation" in _hook(manifest).delete_policies
+        replaces = hook_runs.replaces(_hook(manifest), key)
         if replaces and hook_runs.is_generated(manifest):
             self._delete_copies(resource, one, manifest)
         expect: Expect = Absent()
         for _ in range(TRIES):
             try:
-                written = self._apply(resource, body, expect, replaces)
+                written = self._apply(key, resource, body, expect, replaces)
             except Conflict:
                 live = self._cluster.get(resource, key.namespace, key.name)
                 if live is None:
@@ -156,11 +157,11 @@ class Hooks:
             return self._done(one, outcome, written.body, written.audit_id, written.warnings)
         raise Refused(f"{key} was changed by somebody else at each of {TRIES} tries; it is tried again later")
 
-    def _apply(self, resource: ApiResource, body: Body, expect: Expect, replaces: bool) -> Written:
+    def _apply(self, key: ObjectId, resource: ApiResource, body: Body, expect: Expect, replaces: bool) -> Written:
         try:
             return self._cluster.apply(resource, body, expect=expect, force=True)
         except Rejected as error:
-            if isinstance(expect, Absent) or replaces:
+            if isinstance(expect, Absent) or replaces or key.group_kind in PRECIOUS:
                 raise
             raise Rejected(
                 f"{error}. The object of an earlier run is there; with the delete policy BeforeHookCreation it would "
@@ -173,7 +174,12 @@ class Hooks:
         """Make way for the object where another one has its name. Returns what the write is to find."""
         key = one.id
         if isinstance(found, Foreign):
-            self._weigher.adoptable(key, found)
+            try:
+                self._weigher.adoptable(key, found)
+            except Shared as error:  # hooks claim nothing, so nothing is handed over to them
+                raise Refused(
+                    f"{key} belongs to application {error.application}; it is not touched. Give the hook another name"
+                ) from None
         elif found == "free":  # each of the policies deletes sooner or later
             raise Refused(
                 f"{key} is there, and no hook of this application made it, so it is neither changed nor deleted to "

@@ -56,6 +56,8 @@ def make_plan(
     kinds = frozenset(owned_kinds) | group_kinds(known)
     live = observe(cluster, apis, applyset, kinds, pool)
     missing = _missing_namespace(cluster, application, wanted)
+    coming = [m.id.name for m in manifests if hooks_due and m.id in hooks and m.id.group_kind == "Namespace"]
+    absent = [name for name in coming if cluster.get(NAMESPACE, "", name) is None]
     weigher = Weigher(cluster, application, applyset, owner_name, truces)
     judge = Judge(application, cluster, apis)
     comparer = Comparer(
@@ -66,7 +68,7 @@ def make_plan(
         live=live,
         known=known,
         heal=application.sync.self_heal,
-        absent_namespaces=[missing] if missing else [],
+        absent_namespaces=[missing, *absent] if missing else absent,
     )
     comparison = comparer.compare(manifests, pool, left_out=left_out)
     due = tuple(planned(_of_a_sync(order), manifests, run)) if hooks_due else ()

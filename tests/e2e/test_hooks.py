@@ -158,7 +158,7 @@ def test_an_object_of_somebody_else_is_never_taken_for_the_hook(fleet: Fleet, na
     fleet.push(other, [note("mine")])
     fleet.application(other, namespace=namespace, retry={"limit": 0})
     entry = fleet.wait_run(other, phase="Failed")
-    assert f"belongs to ApplySet of application {app}" in entry["message"]
+    assert f"ConfigMap {namespace}/mine belongs to application {app}; it is not touched" in entry["message"]
 
 
 def test_an_object_may_become_a_hook_and_a_member_again(fleet: Fleet, namespace: str) -> None:
@@ -325,3 +325,54 @@ def test_what_a_hook_left_keeps_no_namespace_that_leaves_with_it(controlled: Fle
     entry = controlled.wait_run(app, digest=neither.digest, phase="Succeeded")
     assert outcomes(entry)[f"Namespace {space}"] == "pruned"
     assert controlled.get(f"/api/v1/namespaces/{space}") is None
+
+
+@pytest.mark.parametrize("kind", ["Namespace", "CustomResourceDefinition"])
+def test_a_hook_that_contains_others_never_takes_them_along(controlled: Fleet, kind: str) -> None:
+    """Charts make namespaces and definitions by hooks of pre-install. Helm does that once, a sync each time."""
+    space, app = controlled.name("t"), controlled.name("holds")
+    cluster = next(iter(controlled.clusters.values()))
+    namespace: dict[str, Any] = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}}
+    group = f"{space}.example.com"
+    thing = {"apiVersion": f"{group}/v1", "kind": "Thing", "metadata": {"name": "mine", "namespace": space}}
+    holder = namespace if kind == "Namespace" else definition(group)
+    holder["metadata"]["annotations"] = {"helm.sh/hook": "pre-install", "helm.sh/hook-delete-policy": BEFORE}
+    manifests = [holder, config_map("mine", space) if kind == "Namespace" else thing]
+    controlled.push(app, [*manifests, *([namespace] if kind != "Namespace" else [])])
+    controlled.application(app, spec={"deletionPolicy": "Delete"})
+    controlled.wait_run(app, phase="Succeeded")
+    things = f"/apis/{group}/v1/namespaces/{space}/things" if kind != "Namespace" else None
+    path = things or f"/api/v1/namespaces/{space}/configmaps"
+    theirs = {**thing, "metadata": {"name": "theirs", "namespace": space}} if things else config_map("theirs", space)
+    status, answer = cluster.request("POST", path, theirs)
+    assert status == 201, answer
+    before = controlled.get(f"{path}/mine")
+    assert before is not None
+    assert controlled.sync(app)["phase"] == "Succeeded"
+    after = controlled.get(f"{path}/mine")
+    assert after is not None
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert controlled.get(f"{path}/theirs") is not None
+    if kind == "Namespace":
+        controlled.leave(app)
+        wait_for(lambda: controlled.get(f"{path}/mine") is None, timeout=30, what="the application to go")
+        wait_for(lambda: not controlled.runs.look(app).run, timeout=30, what="the end of the deletion")
+        assert (
+            "deletionTimestamp"
+            not in (controlled.get(f"{path}/theirs") or {"metadata": "deletionTimestamp"})["metadata"]
+        )
+
+
+BEFORE = "before-hook-creation"
+
+
+def definition(group: str) -> dict[str, Any]:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"things.{group}"},
+        "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [version]},
+    }

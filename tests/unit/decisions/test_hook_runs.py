@@ -14,6 +14,7 @@ from fleetbeat.decisions.hook_runs import (
     goes_because,
     is_earlier_copy,
     is_short_lived,
+    replaces,
     sent,
     standing,
 )
@@ -154,3 +155,21 @@ def test_earlier_copies_of_a_generated_name(there: dict[str, Any], expected: boo
 )
 def test_when_a_phase_is_over(policies: Any, succeeded: bool, short: bool, why: str) -> None:
     assert goes_because(Hook("x", ("PreSync",), policies), succeeded=succeeded, short_lived=short) == why
+
+
+@pytest.mark.parametrize(
+    ("group", "kind", "deleted"),
+    [
+        ("batch", "Job", True),
+        ("", "ConfigMap", True),
+        ("", "Namespace", False),
+        ("", "PersistentVolumeClaim", False),
+        ("", "PersistentVolume", False),
+        ("apiextensions.k8s.io", "CustomResourceDefinition", False),
+    ],
+)
+def test_what_takes_others_along_is_never_deleted_to_be_made_anew(group: str, kind: str, deleted: bool):
+    """Charts install definitions and namespaces as hooks of pre-install."""
+    hook = Hook("helm.sh/hook: pre-install", ("PreSync",))
+    assert replaces(hook, ObjectId(group, kind, "", "x")) is deleted
+    assert not replaces(Hook("m", ("PreSync",), ("HookSucceeded",)), ObjectId(group, kind, "", "x"))
