@@ -108,9 +108,10 @@ class ApiResource(NamedTuple):
     listable: bool = True  #: False for what only answers questions: reviews, bindings
 
 
-#: Two kinds that every cluster serves, for what is asked of it before or without discovery.
+#: Three kinds that every cluster serves, for what is asked of it before or without discovery.
 NAMESPACE = ApiResource("", "v1", "Namespace", "namespaces", namespaced=False)
 CONFIG_MAP = ApiResource("", "v1", "ConfigMap", "configmaps", namespaced=True)
+EVENT = ApiResource("", "v1", "Event", "events", namespaced=True)
 
 
 @dataclass(frozen=True)

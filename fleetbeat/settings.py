@@ -242,9 +242,9 @@ def _convert(name: str, text: str, leaf: dataclasses.Field[Any]) -> Any:
     if kind == "str":
         return text
     if kind == "bool":
-        if text not in ("true", "false"):
+        if text.lower() not in ("true", "false"):
             raise ConfigurationError(f"{name} must be true or false, not {text!r}")
-        return text == "true"
+        return text.lower() == "true"
     try:
         number = int(text) if kind == "int" else float(text)
     except ValueError:

@@ -16,7 +16,7 @@ from fleetbeat.decisions.schedule import spread
 from fleetbeat.engine.plan import LEFT, Known, Plan
 from fleetbeat.errors import FleetbeatError, LostLock, StoreUnavailable
 from fleetbeat.model import Application, Health, HealthStatus, ObjectId, ObjectResult, Retry, Revision
-from workers import disputes, memory, removal, tally
+from workers import cluster_events, disputes, memory, removal, tally
 from workers.departing import is_removal
 from workers.standing import noted
 from workers.target import target
@@ -81,10 +81,12 @@ def report(work: Work) -> Outcome:
         | {"yielded": disputes.yielded(state.get("yielded", ""), plan, known)}
         | (removal.end(work, end) if is_removal(record) else {})
     )
+    event = events.ended(record, entry)
+    cluster_events.tell(work, event, entry, record.get("home") or state.get("home", ""))
     said = shared.runs.finish(
         turn,
         entry=orjson.dumps(entry).decode(),
-        event=events.ended(record, entry),
+        event=event,
         state=noted(shared, state, fields),
         next_look=0.0
         if judge_anew and end.phase == "Succeeded"

@@ -21,7 +21,7 @@ from fleetbeat.clients.cluster_errors import Doing
 from fleetbeat.clients.cluster_transport import Answer, Guard, Transport
 from fleetbeat.decisions.inventory import FIELD_MANAGER
 from fleetbeat.errors import ClusterUnavailable, Conflict, Rejected
-from fleetbeat.model import ApiResource, ApiSet, Body, Cluster, ObjectId, Propagation
+from fleetbeat.model import EVENT, ApiResource, ApiSet, Body, Cluster, ObjectId, Propagation
 from fleetbeat.ports import Absent, Expect, Kept, Seen, Written
 from fleetbeat.settings import Http
 
@@ -181,6 +181,22 @@ class KubernetesCluster:
         if dry_run:
             return _written(doing, answer)
         return self._kept("apply", doing, resource, answer, expect.resource_version if isinstance(expect, Seen) else "")
+
+    def tell(self, event: Body) -> None:
+        """Write a Kubernetes Event, or the next count of one that is there. Raises as ``apply`` does.
+
+        It is no part of anybody's state: it needs no precondition, and the witness is not told.
+        """
+        doing = self._doing("apply", EVENT, body=event)
+        self._transport.send(
+            doing,
+            "PATCH",
+            _path_of(doing, EVENT, event),
+            query={**_OWN_WRITE, "force": "true"},
+            body=event,
+            content_type="application/apply-patch+yaml",
+            guarded=True,
+        )
 
     def create(self, resource: ApiResource, body: Body) -> Written:
         doing = self._doing("create", resource, body=body)

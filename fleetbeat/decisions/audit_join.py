@@ -2,7 +2,7 @@
 
 A write is matched by its Audit-Id. Where that is not in the ledger, because the worker was killed before it could tell,
 by what its User-Agent says (application, run, fence) together with the object: the ledger has which execution was about
-to write which objects. Reads, dry-runs and what the server refused are no writes.
+to write which objects. Reads, dry-runs, what the server refused and Kubernetes Events are no writes.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from fleetbeat.decisions.inventory import parent_name
 from fleetbeat.decisions.ledger import Entry, Execution, Place, Write
 
 #: ms at either end of a log in which nothing is missed: the clocks of Redis and of an API server differ, and what was
@@ -114,12 +115,15 @@ def _write(event: Mapping[str, Any], at: int) -> Event | None:
     status = (event.get("responseStatus") or {}).get("code") or 0
     if not 200 <= status < 300 or "dryRun=All" in str(event.get("requestURI") or ""):
         return None
+    target = _target(event.get("objectRef") or {})
+    if target.resource == "events" and target.name.startswith(f"{parent_name(who['app'])}."):
+        return None  # a Kubernetes Event that tells of a run is nobody's state
     fence = who.get("fence", "0")
     return Event(
         audit_id=str(event.get("auditID") or ""),
         at=at,
         verb=str(event["verb"]),
-        target=_target(event.get("objectRef") or {}),
+        target=target,
         app=who["app"],
         run=who.get("run", ""),
         fence=int(fence) if fence.isdecimal() else 0,

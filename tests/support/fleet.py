@@ -315,7 +315,7 @@ class Fleet:
     def writes(
         self, app: str = "", *, cluster: str = "", since: int = 0, parents: bool = False
     ) -> list[dict[str, Any]]:
-        """Audit events of Fleetbeat's kept writes (no dry-runs), without those to ApplySet parents."""
+        """Audit events of Fleetbeat's kept writes (no dry-runs, no Events), without those to ApplySet parents."""
         found = []
         for event in self._cluster(cluster).audit(since):
             agent = event.get("userAgent", "")
@@ -328,6 +328,8 @@ class Fleet:
             if app and f" app/{app} " not in f"{agent} ":
                 continue
             reference = event.get("objectRef", {})
+            if reference.get("resource") == "events":
+                continue
             if not parents and "fleetbeat" in (reference.get("namespace"), reference.get("name")):
                 continue
             found.append(event)

@@ -31,6 +31,7 @@ def test_variables_of_others_are_left_alone() -> None:
         ("FLEETBEAT_BEAT_START_RATE", "1e3", "beat", "start_rate", 1000.0),
         ("FLEETBEAT_BUNDLES_MAX_ENTRIES", "7", "bundles", "max_entries", 7),
         ("FLEETBEAT_STEPS_PARALLEL", "4", "steps", "parallel", 4),
+        ("FLEETBEAT_EVENTS_IN_CLUSTERS", "false", "events", "in_clusters", False),
     ],
 )
 def test_a_variable_sets_its_field_and_no_other(
@@ -54,6 +55,7 @@ def test_two_variables_of_one_group_are_both_kept() -> None:
         ("FLEETBEAT_LOCK_TLL", "1", "FLEETBEAT_LOCK_TLL: no such setting. Did you mean FLEETBEAT_LOCK_TTL?"),
         ("FLEETBEAT_REDIS", "redis://x", "FLEETBEAT_REDIS: no such setting. Did you mean FLEETBEAT_REDIS_URL?"),
         ("FLEETBEAT_LOCK_TTL", "15s", "FLEETBEAT_LOCK_TTL must be a number, not '15s'"),
+        ("FLEETBEAT_EVENTS_IN_CLUSTERS", "no", "FLEETBEAT_EVENTS_IN_CLUSTERS must be true or false, not 'no'"),
         ("FLEETBEAT_HISTORY", "1.5", "FLEETBEAT_HISTORY must be a number, not '1.5'"),
         ("FLEETBEAT_HISTORY", "", "FLEETBEAT_HISTORY must be a number, not ''"),
         ("FLEETBEAT_LOCK_TTL", "0", "FLEETBEAT_LOCK_TTL must be a positive number"),
@@ -61,7 +63,7 @@ def test_two_variables_of_one_group_are_both_kept() -> None:
         ("FLEETBEAT_LOCK_TTL", "inf", "FLEETBEAT_LOCK_TTL must be a positive number"),
         ("FLEETBEAT_LOCK_TTL", "nan", "FLEETBEAT_LOCK_TTL must be a positive number"),
     ],
-    ids=["misspelt", "short", "unit", "fraction", "empty", "zero", "negative", "infinite", "not a number"],
+    ids=["misspelt", "short", "unit", "no truth", "fraction", "empty", "zero", "negative", "infinite", "not a number"],
 )
 def test_a_wrong_variable_is_named(name: str, text: str, says: str) -> None:
     with pytest.raises(ConfigurationError) as caught:

@@ -1,0 +1,66 @@
+"""The end of a run is an Event on the application's ConfigMap: what people with kubectl alone can see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fleet import Fleet, config_map
+
+from fleetbeat.decisions.inventory import parent_name
+
+Body = dict[str, Any]
+
+
+def told(fleet: Fleet, app: str) -> list[Body]:
+    """As `kubectl describe configmap` finds them: by name, namespace, kind and uid."""
+    parent = fleet.get(f"/api/v1/namespaces/fleetbeat/configmaps/{parent_name(app)}")
+    found = fleet.get("/api/v1/namespaces/fleetbeat/events?limit=1000")
+    assert found is not None
+    if parent is None:
+        return []
+    wanted = {"kind": "ConfigMap", "name": parent_name(app), "uid": parent["metadata"]["uid"]}
+    events = [one for one in found["items"] if wanted.items() <= one["involvedObject"].items()]
+    return sorted(events, key=lambda one: str(one["metadata"]["name"]))
+
+
+def test_what_changed_is_told_and_what_did_not_is_not(fleet: Fleet, namespace: str) -> None:
+    app = fleet.name("told")
+    fleet.push(app, [config_map("web")])
+    fleet.application(app, namespace=namespace)
+    entry = fleet.wait_run(app, phase="Succeeded")
+    (first,) = told(fleet, app)
+    assert (first["type"], first["reason"], first["count"]) == ("Normal", "ReconciliationSucceeded", 1)
+    assert first["message"] == "Succeeded: 1 created"
+    assert (first["reportingComponent"], first["reportingInstance"]) == ("fleetbeat", entry["run"])
+    assert fleet.sync(app)["counts"] == {"unchanged": 1}
+    assert fleet.tick(app) == "nothing to do"
+    assert told(fleet, app) == [first]
+    fleet.push(app, [config_map("web", data={"key": "two"})])
+    fleet.tick(app)
+    assert [one["message"] for one in told(fleet, app)] == ["Succeeded: 1 created", "Succeeded: 1 configured"]
+
+
+def test_a_failure_that_repeats_is_one_event_with_a_count(fleet: Fleet, namespace: str) -> None:
+    app = fleet.name("failing")
+    fleet.push(app, [config_map("web")])
+    fleet.application(app, namespace=namespace)
+    fleet.wait_run(app, phase="Succeeded")
+    fleet.push(app, [{**config_map("web"), "kind": "Nonsense", "apiVersion": "shop.example.com/v1"}])
+    for _ in range(3):
+        fleet.tick(app)
+    count = fleet.history(app)[0]["count"]
+    assert count >= 3
+    _, failed = told(fleet, app)
+    assert (failed["type"], failed["count"]) == ("Warning", count)
+    assert "Nonsense" in failed["message"]
+    assert failed["firstTimestamp"] <= failed["lastTimestamp"]
+
+
+def test_it_can_be_turned_off(make_fleet: Callable[..., Fleet], namespace: str) -> None:
+    fleet = make_fleet(FLEETBEAT_EVENTS_IN_CLUSTERS="false")
+    app = fleet.name("silent")
+    fleet.push(app, [config_map("web")])
+    fleet.application(app, namespace=namespace)
+    fleet.wait_run(app, phase="Succeeded")
+    assert told(fleet, app) == []
