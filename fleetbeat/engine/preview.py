@@ -29,9 +29,15 @@ class Preview:
 def previews(
     plan: Plan, comparison: Comparison, manifests: Iterable[Manifest], pruned: Mapping[ObjectId, Body | None]
 ) -> list[Preview]:
-    """In the order of the manifests, then deletions, then hooks. ``pruned``: live bodies of what would be deleted."""
+    """A namespace that an option makes, objects in the order of the manifests, then deletions, then hooks.
+
+    ``pruned``: live bodies of what would be deleted.
+    """
     bodies = {manifest.id: manifest.body for manifest in manifests}
     found: list[Preview] = []
+    if plan.stages and plan.create_namespace:
+        made = ObjectId("", "Namespace", "", plan.create_namespace)
+        found.append(Preview(made, "create", "CreateNamespace=true", ""))
     for key, verdict in comparison.verdicts.items():
         change, result = verdict.change, verdict.result
         if change is not None:

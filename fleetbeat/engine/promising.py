@@ -14,6 +14,8 @@ from fleetbeat.ports import Seen
 def promise(plan: Plan, manifests: Sequence[Manifest], *, app: str, digest: str, spec: str) -> Promise:
     """``manifests``: the rendered list that ``plan`` is about. SyncFail hooks are no part of it."""
     writes: dict[ObjectId, tuple[str, str]] = {}
+    if plan.stages and plan.create_namespace:
+        writes[ObjectId("", "Namespace", "", plan.create_namespace)] = ("create", "")
     for change in plan.changes:
         writes[change.id] = ("create" if change.seen is None else change.how, _state(change.seen))
     for removal in plan.removals:
