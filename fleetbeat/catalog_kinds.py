@@ -13,7 +13,8 @@ from fleetbeat.catalog_differences import adopted_tools, conflict_rules, ignore_
 from fleetbeat.catalog_fields import Fields, Problems, kind_of, shown
 from fleetbeat.catalog_health import health_rules
 from fleetbeat.catalog_windows import own_windows, project_windows
-from fleetbeat.decisions import confirmation, references, semver
+from fleetbeat.decisions import confirmation, references, self_heal, semver
+from fleetbeat.decisions.option_keys import OURS
 from fleetbeat.decisions.problems import did_you_mean
 from fleetbeat.decisions.projects import DEFAULT
 from fleetbeat.errors import ConfigurationError
@@ -48,7 +49,7 @@ _SERVER = re.compile(r"https://(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(?::[0-9]{1,5
 
 DELETION_POLICIES: tuple[DeletionPolicy, ...] = ("Orphan", "Delete")
 
-_LATER_APPLICATION = ("suspend",)
+_SKIP_RECONCILE = "argocd.argoproj.io/skip-reconcile"  #: annotation, as on an Argo CD Application
 #: What restricts in Argo CD. Passing over such a field would grant what it was meant to forbid.
 _ARGO_CD_PROJECT = dict.fromkeys(
     (
@@ -109,6 +110,8 @@ def parse_application(document: Mapping[str, Any], where: str) -> Application:
     """
     problems, top = _open(document, where, "Application")
     name, labels, annotations = _metadata(top)
+    for key, wrong in (*self_heal.read(annotations).problems, *_misspelt(annotations)):
+        top.problem(f"metadata.annotations.{key}", wrong)
     approved = annotations.get(confirmation.DELETION_APPROVED)
     if approved is not None and confirmation.approval(approved) is None:
         at = f"metadata.annotations.{confirmation.DELETION_APPROVED}"
@@ -124,11 +127,13 @@ def parse_application(document: Mapping[str, Any], where: str) -> Application:
     rules = health_rules(spec)
     ignored, conflicts, adopt = ignore_rules(spec), conflict_rules(spec), adopted_tools(spec)
     needs, deletion = _depends_on(spec), _deletion_policy(spec)
-    spec.close(later=_LATER_APPLICATION, elsewhere=_ARGO_CD_SPEC)
+    suspended = _suspended(top, spec, annotations)
+    spec.close(elsewhere=_ARGO_CD_SPEC)
     problems.check()
     return Application(
         *(name, source, destination, sync, project, labels, annotations),
         *(rules, ignored, conflicts, adopt, needs, deletion, windows),
+        suspended=suspended,
     )
 
 
@@ -296,6 +301,22 @@ def _depends_on(spec: Fields) -> tuple[str, ...]:
             found[name] = None
         entry.close(elsewhere={"namespace": "no field: names of applications are unique", "readyExpr": "no field yet"})
     return tuple(found)
+
+
+def _misspelt(annotations: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Of our own keys those that we do not know: somebody meant something by them."""
+    unknown = [key for key in annotations if key.startswith(OURS) and key not in self_heal.KEYS]
+    return [(key, f"unknown annotation.{did_you_mean(key, self_heal.KEYS)}") for key in unknown]
+
+
+def _suspended(top: Fields, spec: Fields, annotations: Mapping[str, str]) -> str:
+    """What says that the application is left alone: Flux's ``spec.suspend``, or Argo CD's annotation."""
+    said = annotations.get(_SKIP_RECONCILE, "false")
+    if said not in ("true", "false"):
+        top.problem(f"metadata.annotations.{_SKIP_RECONCILE}", f'must be "true" or "false", not {shown(said)}')
+    if spec.flag("suspend", False):
+        return "spec.suspend: true"
+    return f'annotation {_SKIP_RECONCILE}: "true"' if said == "true" else ""
 
 
 def _deletion_policy(spec: Fields) -> DeletionPolicy:

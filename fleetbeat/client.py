@@ -29,10 +29,13 @@ from fleetbeat import wire
 from fleetbeat.clients.catalogs import Catalogs
 from fleetbeat.clients.departures import Departures
 from fleetbeat.clients.events import Events
+from fleetbeat.clients.holds import Holds
 from fleetbeat.clients.runs import Look, Runs
 from fleetbeat.clients.store import Store
+from fleetbeat.decisions.choice import is_suspension
 from fleetbeat.decisions.events import Event
-from fleetbeat.errors import CatalogError, ConfigurationError, StillRunning
+from fleetbeat.decisions.holds import Hold, HoldKind, Scope
+from fleetbeat.errors import CatalogError, ConfigurationError, Refused, StillRunning
 from fleetbeat.model import ObjectResult, Revision
 from fleetbeat.settings import Settings, load, nearest
 
@@ -126,7 +129,8 @@ class Fleetbeat:
         twice (as long as history remembers it). ``confirm_prune``: agree to deleting what has left the bundle and asks
         for a confirmation (``Prune=confirm``). ``override_windows``: go past sync windows that are shut; history keeps
         which and the ``reason``, without which it is refused. ``plan``: id of a saved plan, carried out exactly or not
-        at all. Raises CatalogError naming the nearest application, ConfigurationError for a missing reason.
+        at all. Raises CatalogError naming the nearest application, ConfigurationError for a missing reason, Refused for
+        an application that is suspended.
         """
         if override_windows and not reason.strip():
             raise ConfigurationError("overriding sync windows needs a reason, which history keeps. Give one")
@@ -136,6 +140,10 @@ class Fleetbeat:
             return Request(request, look.run.get("run", ""))
         if self._departures.departs(app):
             raise CatalogError([f"{app} has left the catalog and is being deleted. Put it back to sync it"])
+        if is_suspension(look.state.get("held_back", "")):  # as the last look found it; the catalog has the word
+            entry = Catalogs(self._store).application(app)
+            if entry is not None and entry[0].suspended:
+                raise Refused(suspended(app, entry[0].suspended))
         agreed = {"confirm_prune": confirm_prune, "override_windows": override_windows}
         # a run that waits for a window makes way
         return self._request(app, request, by, reason, **agreed, plan=plan, ring=bool(look.run.get("window")))
@@ -193,6 +201,41 @@ class Fleetbeat:
         if departure is None or not self._departures.end(app, departure.since):
             raise self._not_departing(app)
         Catalogs(self._store).forget([app])
+
+    def hold(
+        self,
+        kind: HoldKind,
+        target: str,
+        *,
+        seconds: float,
+        by: str,
+        reason: str,
+        scope: Scope = "sync",
+        cluster: str = "",
+    ) -> Hold:
+        """Keep Fleetbeat from writing, for a time (``decisions/holds.py`` says what ``target`` is for each kind).
+
+        Raises ConfigurationError for a time longer than 30 days or a missing reason.
+        """
+        made = Holds(self._store).add(kind, target, seconds=seconds, scope=scope, by=by, reason=reason, cluster=cluster)
+        if kind == "app":
+            self._ring([target])  # it is noted in the cluster
+        return made
+
+    def lift(self, hold: str) -> Hold | None:
+        """End a hold before its time: what it held is looked at now. None when no hold of this id stands."""
+        lifted = Holds(self._store).lift(hold)
+        if lifted is not None:
+            looks = {app: self._runs.look(app) for app in (*Catalogs(self._store).names(), *self._departures.held())}
+            waiting = [app for app, look in looks.items() if look.state.get("held") or look.run.get("window")]
+            self._ring(sorted({*waiting, *([lifted.target] if lifted.kind == "app" else [])}))
+        return lifted
+
+    def _ring(self, apps: list[str]) -> None:
+        from fleetbeat.clients.broker import publish_reconcile
+
+        if apps:
+            publish_reconcile(self._broker, apps, wire.WORK_QUEUE)
 
     def follow(self, app: str, request: str, *, timeout: float) -> Iterator[Progress | Outcome]:
         """Progress as it comes, the Outcome last. Raises StillRunning after ``timeout`` seconds.
@@ -313,6 +356,11 @@ class Fleetbeat:
         if not names:
             return CatalogError([f"no application is called {app!r}: no catalog is in force. Does beat run?"])
         return CatalogError([f"no application is called {app!r}.{nearest(app, names)} All: fleetbeat status"])
+
+
+def suspended(app: str, why: str) -> str:
+    """The refusal of a sync."""
+    return f"{app} is suspended by {why} in the catalog, and is not synced. Take that away there to sync it"
 
 
 def _outcome(app: str, state: Mapping[str, str], entry: dict[str, Any]) -> Outcome:

@@ -28,6 +28,9 @@ CATALOG_STATUS = PREFIX + "catalog:status"
 FENCE = PREFIX + "fence"
 #: hash digest → JSON {by, reason, at}: bundles that people keep out of the fleet. Writer: ringers. Kept until lifted.
 VETOES = PREFIX + "vetoes"
+#: hash id → JSON of decisions/holds.Hold: what people keep Fleetbeat from writing, for a time. Writer: ringers, and a
+#: worker that finds an application's holds in the cluster after Redis lost them. Kept until a day after their end.
+HOLDS = PREFIX + "holds"
 #: zset beat id → ms of its last loop; `status` and `doctor` show the age. Members older than a day are dropped by beat.
 BEATS = PREFIX + "beats"
 #: stream of what happened, oldest first: fields app, event (JSON, decisions/events.py). Writer: workers, in the same
@@ -60,8 +63,9 @@ def request(app: str) -> str:
 
 
 def orders(app: str) -> str:
-    """hash: what people have ordered for the application: pin (digest), pin_by, pin_reason, pin_at (ms). Writer:
-    ringers, and a worker that finds the pin in the cluster after Redis lost it. Kept until it is lifted."""
+    """hash: what people have ordered for the application: pin (digest), pin_by, pin_reason, pin_at (ms); holds
+    (a mark of those of this application alone). Writer: ringers, and a worker that finds them in the cluster after
+    Redis lost them. Kept until they are lifted."""
     return f"{PREFIX}orders:{app}"
 
 

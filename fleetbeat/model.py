@@ -276,6 +276,7 @@ class Application:
     depends_on: tuple[str, ...] = ()  #: applications that must have been synced and be healthy before it is written
     deletion_policy: DeletionPolicy = "Orphan"
     windows: tuple[SyncWindow, ...] = ()  #: its own, and those of its project that match it
+    suspended: str = ""  #: what in the catalog says that it is neither looked at nor synced, "" = nothing
 
 
 @dataclass(frozen=True)

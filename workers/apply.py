@@ -13,7 +13,9 @@ import orjson
 
 from fleetbeat.clients import applyset
 from fleetbeat.clients.ledger import Pen
+from fleetbeat.decisions import self_heal
 from fleetbeat.decisions.deletion import stays_because
+from fleetbeat.decisions.holds import Held
 from fleetbeat.decisions.hooks import is_hook
 from fleetbeat.decisions.inventory import HOOK_OF, group_kinds, namespaces
 from fleetbeat.decisions.ledger import Place
@@ -30,8 +32,8 @@ from fleetbeat.engine.settle import judge, read
 from fleetbeat.engine.weigh import Weigher
 from fleetbeat.engine.write import Done, ensure_namespace, group_tiers, write_stage
 from fleetbeat.errors import NotYet, StoreUnavailable, Transient
-from fleetbeat.model import ApiSet, Health, Manifest, ObjectId
-from workers import dependencies, memory, removal, tally, waiting, windows
+from fleetbeat.model import ApiSet, Body, Health, Manifest, ObjectId
+from workers import dependencies, holds, memory, removal, tally, waiting, windows
 from workers.departing import is_removal
 from workers.hooks import after_failure, clean_up
 from workers.target import Target, target
@@ -63,7 +65,9 @@ def apply(work: Work) -> Outcome:
         # The plan was made for the cluster and the rules of then: another cluster must never be written by it.
         return Next("report", {"superseded": "a changed catalog"})
     begins = record.get("written") != str(number) and record.get("stage") != str(number)
-    if begins and not is_removal(record):  # a deletion always goes on
+    if begins and (waits := holds.hold_up(work, where.application, plan, number)):
+        return waits
+    if begins and not is_removal(record):  # windows do not hold up a deletion
         if windows.is_stale(record):
             return Next("diff", windows.AFRESH)
         waits = dependencies.hold_up(work, where.application, number)
@@ -107,7 +111,7 @@ class _Stage:
         self.apis = _with_bundle(apis, manifests)
         self.judge = Judge(where.application, where.cluster, self.apis)
         owner = owner_name(where.cluster, work.parts.settings.namespace)
-        self.weigher = Weigher(where.cluster, where.application, where.applyset, owner, plan.truce)
+        self.weigher = Weigher(where.cluster, where.application, where.applyset, owner, plan.truce, self._stays)
         self.hooks = plan.hooks_of(stage.phase or work.record.get("failed_in", ""))
         self.runner = Hooks(
             where.cluster,
@@ -119,6 +123,10 @@ class _Stage:
         )
         self.home = work.record.get("home", "")  #: uid of the parent, which is another one in each cluster
         self.owned = work.record.get("owned", "")  #: what the parent lists since this run wrote it last
+
+    def _stays(self, _key: ObjectId, live: Body) -> Held | None:
+        """Has somebody asked on the live object itself, since the plan was made, that it is left alone?"""
+        return self_heal.on_live(live, self.work.parts.runs.now())
 
     def write(self) -> Outcome:
         """Take the cluster's side of the lock, then write everything of the stage."""

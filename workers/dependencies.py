@@ -25,7 +25,7 @@ _AGAIN = 30.0
 
 def hold_up(work: Work, application: Application, number: int) -> Wait | None:
     """The wait before stage ``number``, None when it may begin. Costs nothing without ``spec.dependsOn``."""
-    if number or not application.depends_on or work.record["trigger"] == "Drift":
+    if number or not application.depends_on or work.record["trigger"] in ("Drift", "Hold"):
         return None
     # First put down, then looked at: what ends in between rings.
     work.parts.runs.wait_for_others(work.turn.app, application.depends_on)

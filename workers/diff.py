@@ -23,7 +23,7 @@ from fleetbeat.engine.planning import make_plan
 from fleetbeat.engine.promising import promise
 from fleetbeat.errors import Refused
 from fleetbeat.model import Manifest
-from workers import disputes, memory, removal
+from workers import disputes, holds, memory, removal
 from workers.departing import is_removal
 from workers.parts import Parts
 from workers.target import target
@@ -39,7 +39,8 @@ def diff(work: Work) -> Outcome:
         return start_over()
     where = target(shared, work.turn.app, run=work.turn.run, digest=record["digest"])
     parent = applyset.read(where.cluster, shared.settings.namespace, work.turn.app)
-    state = shared.runs.look(work.turn.app).state
+    look = shared.runs.look(work.turn.app)
+    state = look.state
     if parent and parent.pinned and not state.get("digest") and not record.get("pin"):
         # Redis has lost its data, and with it that a person has gone back to an earlier bundle.
         Orders(shared.store).pin(work.turn.app, parent.pinned, by="the cluster", reason="pinned before Redis lost it")
@@ -55,6 +56,7 @@ def diff(work: Work) -> Outcome:
         # Left in another cluster, or in one that has been rebuilt: what is missing here was not deleted by anybody.
         known = {key: entry._replace(hash="") for key, entry in known.items()}
     owned = parent.group_kinds if parent else frozenset()
+    left, held = holds.bypasses(work, where, parent, look, known)
     plan, _ = make_plan(
         where.cluster,
         api_set_with_owned(where.cluster, {(m.id.group, m.id.kind) for m in manifests}, owned | group_kinds(known)),
@@ -74,6 +76,7 @@ def diff(work: Work) -> Outcome:
             now=work.turn.now() * 1000,
         ),
         truces=disputes.truces(shared, state, {**record, "home": home}, where.application),
+        bypasses=left,
         run=work.turn.run,
         hooks_due=hooks_due,
     )
@@ -96,8 +99,11 @@ def diff(work: Work) -> Outcome:
     at_deletion: Fields = {
         "deletion_hooks": digest if any(runs_at_deletion(m.annotations) for m in manifests) else "",
     }
-    pinned: Fields = {"pin_noted": parent.pinned if parent else ""}
-    return Next(after("diff", stages), {**nothing_done, **found, **hooks, **at_deletion, **pinned, "home": home})
+    if not parent and plan.stages:
+        # There will be one, and a run to note them on it.
+        held = {name: value for name, value in held.items() if name != "holds_noted"}
+    pinned: Fields = {"pin_noted": parent.pinned if parent else "", "home": home}
+    return Next(after("diff", stages), {**nothing_done, **found, **hooks, **at_deletion, **pinned, **held})
 
 
 def _broken(shared: Parts, record: Mapping[str, str], plan: Plan, manifests: Sequence[Manifest], app: str) -> str:

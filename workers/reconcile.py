@@ -15,6 +15,7 @@ from fleetbeat.clients.observe import UnderWay
 from fleetbeat.clients.runs import Look, new_run_id
 from fleetbeat.decisions import events
 from fleetbeat.decisions.changes import Fingerprint, moved
+from fleetbeat.decisions.choice import suspension
 from fleetbeat.decisions.health import custom, worst
 from fleetbeat.decisions.lifecycle import cure, first_step, given_up, next_look, wants_run
 from fleetbeat.decisions.schedule import spread
@@ -24,7 +25,7 @@ from fleetbeat.engine.plan import Known
 from fleetbeat.engine.settle import judge, read
 from fleetbeat.errors import FleetbeatError, StoreUnavailable
 from fleetbeat.model import Application, Health, ObjectId, Revision
-from workers import chain, departing, dependencies, disputes, memory, windows
+from workers import chain, departing, dependencies, disputes, holds, memory, windows
 from workers.choice import wanted
 from workers.parts import Parts, parts
 from workers.standing import noted
@@ -70,6 +71,8 @@ def _reconcile(celery: Celery, shared: Parts, app: str) -> str:
     if entry is None:
         return departing.look_at(celery, shared, app, look)
     application, cluster, spec = entry
+    if application.suspended:
+        return _suspended(shared, app, look, application.suspended)
 
     request = look.request.get("id", "")
     choice = wanted(shared, application, look, fresh=bool(request))
@@ -84,6 +87,10 @@ def _reconcile(celery: Celery, shared: Parts, app: str) -> str:
         return f"given up: {look.state.get('message', '')}"
     if why is None and disputes.is_over(shared, look.state):
         why = "Drift"
+    if why is None and look.orders.get("holds", "") != look.state.get("holds_noted", ""):
+        why = "Hold"  # a person has made or lifted one, which is noted in the cluster
+    if why is None and holds.are_over(shared, where, look):
+        why = "Drift"
     drifted: list[str] = []
     if why is None and (moved_ids := _moved(shared, where, look)):
         why = "Drift"
@@ -97,6 +104,14 @@ def _reconcile(celery: Celery, shared: Parts, app: str) -> str:
             shared.runs.remember(app, fields, events.over(over))
         return "nothing to do"
     return _begin(celery, shared, app, look, why, spec, revision, drifted)
+
+
+def _suspended(shared: Parts, app: str, look: Look, why: str) -> str:
+    """It is neither looked at nor synced. A sync that was asked for meanwhile begins when it is so no more."""
+    told = suspension(why)
+    if look.state.get("held_back", "") != told:
+        shared.runs.remember(app, {"held_back": told}, events.held_back(told))
+    return told
 
 
 def _begin(
@@ -159,9 +174,10 @@ def _others_are_ready(shared: Parts, app: str, look: Look) -> bool:
 def _newer(shared: Parts, app: str, look: Look) -> str:
     """What a run that waits is superseded by: another digest, another catalog entry; "" = it is still wanted.
 
-    One that waits for a sync window is also by a sync that was asked for: what holds up the one may let that through.
+    One that waits for a sync window or a hold is also by a sync that was asked for: what holds up the one may let that
+    through.
     """
-    if look.run.get("window") and look.request.get("id"):
+    if look.run.get("window") and look.request.get("id") and not departing.is_removal(look.run):
         return f"a sync that {look.request.get('by') or 'somebody'} asked for"
     try:
         if departing.is_removal(look.run):
@@ -189,9 +205,15 @@ def _look_while_held(shared: Parts, app: str, look: Look) -> bool:
         shared.blobs.keep(record.get(blob, ""))
     try:
         entry = shared.catalogs.application(app)
-        if entry is None:
+        if holds.waits(record):
+            departure = shared.departures.get(app) if departing.is_removal(record) else None
+            application = departure.application if departure else entry[0] if entry else None
+            if application is None or holds.have_changed(shared, application, record):
+                return application is not None
+        if entry is None or departing.is_removal(record):
             return False
-        if record.get("window") and windows.mark(entry[0]) != record["window"]:
+        at_window = bool(record.get("window")) and not holds.waits(record)
+        if at_window and windows.mark(entry[0]) != record["window"]:
             return True
         if record.get("opened") or not (record.get("window") or _time_for_a_look(shared, app, record, entry[0])):
             return False

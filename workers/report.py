@@ -16,7 +16,7 @@ from fleetbeat.decisions.schedule import spread
 from fleetbeat.engine.plan import LEFT, Known, Plan
 from fleetbeat.errors import FleetbeatError, LostLock, StoreUnavailable
 from fleetbeat.model import Application, Health, HealthStatus, ObjectId, ObjectResult, Retry, Revision
-from workers import cluster_events, disputes, memory, removal, tally
+from workers import cluster_events, disputes, holds, memory, removal, tally
 from workers.departing import is_removal
 from workers.standing import noted
 from workers.target import target
@@ -66,6 +66,7 @@ def report(work: Work) -> Outcome:
     again = repeats(before, entry)
     if again and before is not None:
         entry |= {"count": int(before.get("count", 1)) + 1, "since": before.get("since", before["started"])}
+    held = holds.after_run(state, record, plan, results) if plan_text is not None and not is_removal(record) else {}
     fields = (
         _state(record, end, revision, results, state, conflicts=bool(plan.truces))
         | {
@@ -79,6 +80,7 @@ def report(work: Work) -> Outcome:
         }
         | (disputes.after_run(shared, state, record, plan, entries, application) if plan_text is not None else {})
         | {"yielded": disputes.yielded(state.get("yielded", ""), plan, known)}
+        | held
         | (removal.end(work, end) if is_removal(record) else {})
     )
     event = events.ended(record, entry)
@@ -92,6 +94,7 @@ def report(work: Work) -> Outcome:
         if judge_anew and end.phase == "Succeeded"
         else _pause(turn.app, application, record, end, failures),
         replace_newest=again,
+        look_by=int(held.get("held_until") or 0),
     )
     if said == "lost":
         raise LostLock("taken over while reporting")
@@ -133,6 +136,11 @@ def _ending(record: dict[str, str], results: Sequence[ObjectResult], plan: Plan)
         return Ending(end.phase, f"{end.message}. {plan.refusal}", "PruneRefused")
     if end.phase == "Succeeded" and plan.truces:
         return Ending(end.phase, f"{end.message}. {_conflicts(plan)}", "Conflict")
+    if end.phase == "Succeeded" and (left := holds.news(plan)):
+        first = next(iter(left))
+        why = next((result.reason for result in results if result.id == first), left[first].why)
+        more = f" (and {len(left) - 1} more)" if len(left) > 1 else ""
+        return Ending(end.phase, f"{end.message}. {first} is left as it is: {why}{more}", "Held")
     return end
 
 
@@ -176,7 +184,7 @@ def _shrink(work: Work, known: dict[ObjectId, Known], claims: Sequence[ObjectId]
         elif parent is not None and other_pin:
             # Nothing was to be written, so the parent was not taken; the pin shall outlive Redis all the same.
             with pen.begin(where.cluster.name, applyset.places(own, turn.app), known_before=True):
-                applyset.note_pin(where.cluster, parent, pin)
+                applyset.note(where.cluster, parent, applyset.PINNED, pin)
     except (LostLock, StoreUnavailable):
         raise
     except FleetbeatError:

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 #: seconds; a run that waits for a window is looked at as often as its application, and at least this often, for a newer
 #: digest or an edit of the catalog, and to keep its plan from expiring.
-_LONGEST_LOOK = 3600.0
+LONGEST_LOOK = 3600.0
 
 
 def shut(work: Work, application: Application, plan: Plan, number: int) -> Wait | None:
@@ -48,14 +48,14 @@ def shut(work: Work, application: Application, plan: Plan, number: int) -> Wait 
         if any(record.get(name, "") != value for name, value in fields.items()):
             shared.runs.note(turn.app, turn.run, fields)
         return None
-    _remember(work, plan)
-    every = min(application.sync.interval, _LONGEST_LOOK)
+    remember(work, plan)
+    every = min(application.sync.interval, LONGEST_LOOK)
     seconds = (verdict.until - at).total_seconds() + 0.001 if verdict.until else every
     fields = {"window": mark(application), "look": str(int(every * 1000)), "others": ""}
     return Wait(turn.step, seconds, _message(plan, number, verdict), fields, blocked="SyncWindow")
 
 
-def _remember(work: Work, plan: Plan) -> None:
+def remember(work: Work, plan: Plan) -> None:
     """What the plan says, for those who look at the state: something differs, and how healthy the rest is."""
     shared, app = work.parts, work.turn.app
     state = shared.runs.look(app).state
@@ -70,7 +70,7 @@ def how(trigger: str) -> How:
     """Whether somebody asked, by what started the run."""
     if trigger == "Request":
         return "manual"
-    return "self-heal" if trigger == "Drift" else "automated"
+    return "self-heal" if trigger in ("Drift", "Hold") else "automated"
 
 
 def mark(application: Application) -> str:

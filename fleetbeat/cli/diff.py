@@ -47,7 +47,23 @@ def diff(ctx: click.Context, app: str, revision: str | None) -> None:
     show(changes, refusal)
     if not changes:
         click.echo(f"{app}: nothing would change")
+    for line in _left(session, application):
+        click.echo(f"note: {line}", err=True)
     ctx.exit(Exit.FAILED if changes else Exit.OK)
+
+
+def _left(session: Session, application: Application) -> list[str]:
+    """What keeps a sync from writing what differs, or some of it."""
+    from fleetbeat.decisions.bypasses import Bypasses
+    from fleetbeat.decisions.holds import Subject, standing, told
+
+    found = session.holds.read()
+    whole = told(standing(found.holds, Subject.of(application), "sync", found.now))
+    left = Bypasses.of(application, holds_there=found.holds, now=found.now)
+    said = [f"suspended by {application.suspended} in the catalog: nothing is synced"] if application.suspended else []
+    said += [f"nothing is written: {whole.why}"] if whole else []
+    said += [f"what was changed by hand stays: {left.drift.why}"] if left.drift else []
+    return said + ([f"nothing is pruned: {left.prune.why}"] if left.prune else [])
 
 
 def show(changes: Sequence[Preview], refusal: str) -> None:

@@ -96,6 +96,7 @@ def show(entry: dict[str, Any]) -> None:
         "Ended": out.moment(entry.get("finished")),
         "Changes": changes(entry),
         "Overrode": (windows := entry.get("overrode", "")) and f"sync windows: {windows}",
+        "Waited": entry.get("waited", ""),
     }
     for name, value in lines.items():
         if value:

@@ -35,6 +35,7 @@ SECTIONS = {
     "When it went wrong": {
         "rollback": Entry(_HERE + "rollback:rollback", "Go back to an earlier bundle, and stay there."),
         "unpin": Entry(_HERE + "rollback:unpin", "Lift the pin of a rollback, and sync what the source means now."),
+        "hold": Entry(_HERE + "hold:hold", "Keep Fleetbeat from writing, for a time."),
         "veto": Entry(_HERE + "veto:veto", "Keep a bundle out of the whole fleet."),
     },
     "On one machine": {

@@ -84,7 +84,7 @@ def word(text: str) -> str:
 
 
 class Duration(click.ParamType[float]):
-    """``90s``, ``5m``, ``1h30m`` or plain seconds → seconds."""
+    """``90s``, ``5m``, ``1h30m``, ``2d`` or plain seconds → seconds."""
 
     name = "duration"
 
@@ -95,7 +95,7 @@ class Duration(click.ParamType[float]):
 
         if re.fullmatch(r"\d+(\.\d+)?", value):
             return float(value)
-        if not re.fullmatch(r"(\d+h)?(\d+m)?(\d+s)?", value) or not value:
+        if not re.fullmatch(r"(\d+d)?(\d+h)?(\d+m)?(\d+s)?", value) or not value:
             self.fail(f"{value!r} is not a duration such as 90s, 5m or 1h30m", param, ctx)
-        sizes = {"h": 3600, "m": 60, "s": 1}
-        return float(sum(int(number) * sizes[unit] for number, unit in re.findall(r"(\d+)([hms])", value)))
+        sizes = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
+        return float(sum(int(number) * sizes[unit] for number, unit in re.findall(r"(\d+)([dhms])", value)))

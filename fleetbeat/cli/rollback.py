@@ -12,6 +12,7 @@ from fleetbeat.cli.diff import at, show
 from fleetbeat.cli.exits import Exit
 from fleetbeat.cli.session import Session
 from fleetbeat.cli.sync import follow, whoami
+from fleetbeat.client import suspended
 from fleetbeat.errors import Refused, SourceNotFound
 from fleetbeat.model import Revision
 
@@ -40,6 +41,8 @@ def rollback(ctx: click.Context, app: str, to: str | None, reason: str, yes: boo
     """
     session: Session = ctx.obj
     application, cluster = session.application(app)
+    if application.suspended:
+        raise Refused(suspended(app, application.suspended))
     target = _target(session, app, to)
     vetoed = session.orders.vetoed(target.digest)
     if vetoed:
@@ -72,9 +75,12 @@ Examples:
 def unpin(ctx: click.Context, app: str, wait: bool, timeout: float) -> None:
     """Lift the pin of a rollback, and sync what the source means now."""
     session: Session = ctx.obj
-    session.application(app)
+    application, _ = session.application(app)
     if not session.orders.unpin(app):
         click.echo(f"{app}: is not pinned")
+        return
+    if application.suspended:
+        click.echo(f"{app}: follows its source again, when it is no more suspended by {application.suspended}")
         return
     asked = session.fleetbeat.request_sync(app, by=whoami(), reason="unpinned")
     click.echo(f"{app}: follows its source again")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fleetbeat.clients.catalogs import Catalogs
     from fleetbeat.clients.departures import Departures
     from fleetbeat.clients.events import Events
+    from fleetbeat.clients.holds import Holds
     from fleetbeat.clients.ledger import Ledger
     from fleetbeat.clients.orders import Orders
     from fleetbeat.clients.pulse import Pulse, ServerFacts
@@ -71,6 +72,12 @@ class Session:
         from fleetbeat.clients.events import Events
 
         return Events(self.store)
+
+    @cached_property
+    def holds(self) -> Holds:
+        from fleetbeat.clients.holds import Holds
+
+        return Holds(self.store)
 
     @cached_property
     def orders(self) -> Orders:

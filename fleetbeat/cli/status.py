@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -11,6 +12,8 @@ from fleetbeat.cli import output as out
 from fleetbeat.cli.completion import complete_application
 from fleetbeat.cli.session import Session, unknown_application
 from fleetbeat.cli.status_view import View, view
+from fleetbeat.decisions import holds
+from fleetbeat.decisions.holds import Hold, Subject, hits
 
 _SILENT = 15.0
 """Seconds after which a beat that said nothing counts as gone; a healthy one speaks every second."""
@@ -39,8 +42,23 @@ def status(session: Session, app: str | None, output: str) -> None:
         raise unknown_application(app, names)
     pulse = session.pulse()
     due = session.due([app] if app else names)
-    views = [_view(session, name, now_ms=pulse.now_ms, due_ms=due[name], held=departing.get(name)) for name in due]
-    warnings = pulse_warnings(pulse.beats) + [f"catalog: {line}" for line in catalog.error.splitlines()]
+    standing = session.holds.read()
+    views = [
+        _view(
+            session,
+            name,
+            now_ms=pulse.now_ms,
+            due_ms=due[name],
+            held=departing.get(name),
+            there=standing.holds,
+        )
+        for name in due
+    ]
+    warnings = (
+        holds.warning(standing.holds, standing.now)
+        + pulse_warnings(pulse.beats)
+        + [f"catalog: {line}" for line in catalog.error.splitlines()]
+    )
     if output != "table":
         data = views[0].to_json() if app else {"applications": [v.to_json() for v in views], "warnings": warnings}
         out.write(data, output)
@@ -58,13 +76,21 @@ def status(session: Session, app: str | None, output: str) -> None:
         click.echo("The last good catalog stays in force.", err=True)
 
 
-def _view(session: Session, name: str, *, now_ms: float, due_ms: float | None, held: str | None) -> View:
+def _view(
+    session: Session, name: str, *, now_ms: float, due_ms: float | None, held: str | None, there: Sequence[Hold]
+) -> View:
     look = session.runs.look(name)
     entry = None
     if look.state.get("sync") == "OutOfSync":  # only then history has something to add: what was left alone, and why
         newest = next(iter(session.runs.history(name, most=1)), None)
         entry = json.loads(newest) if newest else None
-    return view(name, look, now_ms=now_ms, due_ms=due_ms, held=held, entry=entry)
+    return view(name, look, now_ms=now_ms, due_ms=due_ms, held=held, entry=entry, holds=_holds_of(session, name, there))
+
+
+def _holds_of(session: Session, app: str, standing: Sequence[Hold]) -> list[Hold]:
+    """Those that hit the application as a whole. What single objects are held by, its conditions tell."""
+    entry = session.catalogs.application(app) if standing else None
+    return [hold for hold in standing if entry is not None and hits(hold, Subject.of(entry[0]))]
 
 
 def pulse_warnings(beats: dict[str, float]) -> list[str]:
@@ -79,8 +105,8 @@ def pulse_warnings(beats: dict[str, float]) -> list[str]:
 
 def _row(v: View) -> list[str]:
     first_line = v.message.splitlines()[0] if v.message else ""
-    if v.held_back:
-        first_line = f"{v.held_back}; {first_line}" if first_line else v.held_back
+    for before in (*map(str, v.holds), v.held_back):
+        first_line = "; ".join(filter(None, (before, first_line)))
     return [
         v.app,
         out.word(v.sync),
@@ -106,6 +132,7 @@ def _show_one(v: View) -> None:
         "Revision": str(v.revision) if v.revision.digest else "none in force yet",
         "Commit": _commit(v),
         "Held back": v.held_back,
+        "Held": "; ".join(map(str, v.holds)),
         "Tried last": v.attempted and f"{v.attempted} (not in force)",
         "Objects": "" if v.objects is None else str(v.objects),
         "Phase": out.word(v.phase) + (f", {out.age(v.age)} ago" if v.age is not None and not v.step else ""),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,7 @@ from fleetbeat.cli.results import left_alone
 from fleetbeat.clients.runs import Look
 from fleetbeat.decisions.choice import Order
 from fleetbeat.decisions.conditions import conditions
+from fleetbeat.decisions.holds import Hold
 from fleetbeat.model import ObjectId, Revision
 
 
@@ -37,8 +38,9 @@ class View:
     that is left to others as the rules say.
 
     Kept: an object that has left the bundle and stays. Skipped: one that is left to its owner, or
-    to whoever changed it while self-heal is off.
+    to whoever changed it while self-heal is off. Held: what somebody keeps from being written, for a time.
     """
+    holds: Sequence[Hold] = ()  #: that hit it as a whole
 
     def to_json(self) -> dict[str, Any]:
         """For ``-o json|yaml``: Argo CD's words, Flux's revision form."""
@@ -59,6 +61,7 @@ class View:
             "failures": self.failures,
             "heldBack": self.held_back,
             "conditions": self.conditions,
+            "holds": [hold.to_json() for hold in self.holds],
             "ageSeconds": None if self.age is None else round(self.age, 1),
             "nextLookSeconds": None if self.next_look is None else round(self.next_look, 1),
         }
@@ -72,15 +75,17 @@ def view(
     due_ms: float | None,
     held: str | None = None,
     entry: Mapping[str, Any] | None = None,
+    holds: Sequence[Hold] = (),
 ) -> View:
     """``due_ms``: the application's score in the due set. ``entry``: the newest of its history, where that is asked.
 
     ``held``: of one that has left the catalog and is to be deleted, why that has not begun; "" = nothing holds it.
+    ``holds``: those that hit the application as a whole.
     """
     state, run = look.state, look.run
     digest, attempted = state.get("digest", ""), state.get("attempted", "")
     running = bool(run)
-    conflicts = json.loads(state.get("conflicts") or "[]")
+    conflicts, left = (json.loads(state.get(word) or "[]") for word in ("conflicts", "held"))
     return View(
         app=app,
         sync=state.get("sync", "Unknown"),
@@ -105,9 +110,11 @@ def view(
         conditions=[
             *conditions(state, run),
             *conflicts,
+            *left,
             *_yielded(state.get("yielded") or "{}"),
-            *_left_alone(entry or {}, {conflict.get("object") for conflict in conflicts}),
+            *_left_alone(entry or {}, {condition.get("object") for condition in (*conflicts, *left)}),
         ],
+        holds=holds,
     )
 
 

@@ -12,17 +12,18 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from fleetbeat import __version__
-from fleetbeat.decisions import inventory
+from fleetbeat.decisions import inventory, self_heal
 from fleetbeat.decisions.inventory import Claimant
 from fleetbeat.decisions.ledger import Place
 from fleetbeat.errors import Conflict, LostLock, NotYet, Refused
-from fleetbeat.model import CONFIG_MAP, NAMESPACE, Body, ObjectId
+from fleetbeat.model import CONFIG_MAP, NAMESPACE, Body, Manager, ObjectId
 from fleetbeat.ports import ClusterPort, Seen
 
 FENCE = "fleetbeat.dev/fence"  #: annotation: integer, grows with every taking of the application's lock
 RUN = "fleetbeat.dev/run"  #: annotation: id of the run that wrote last
 APPLICATION = "fleetbeat.dev/application"  #: annotation: the application's name, unshortened
 PINNED = "fleetbeat.dev/pinned"  #: annotation: the digest a person has pinned the application to, while that holds
+HOLDS = "fleetbeat.dev/holds"  #: annotation: the holds of the application alone, a JSON list of holds.Hold
 DIGEST = "fleetbeat.dev/digest"  #: annotation: "sha256:…" of the bundle that run was for
 HOOK_KINDS = "fleetbeat.dev/hook-group-kinds"  #: annotation: CSV of Kind.group of objects that hooks may have left
 HOOKS = "fleetbeat.dev/hooks"  #: annotation: "sha256:…" of the bundle whose hooks have last gone through
@@ -69,6 +70,8 @@ class Parent:
     hooks: str = ""  #: digest of the bundle whose hooks have last gone through
     pinned: str = ""  #: digest a person has pinned the application to
     claims: frozenset[ObjectId] = frozenset()  #: objects of the bundle that other applications own
+    holds: str = ""  #: as ``HOLDS`` has them
+    setters: tuple[Manager, ...] = ()  #: who has set ``fleetbeat.dev/self-heal`` on it
 
     @property
     def listing(self) -> str:
@@ -234,12 +237,15 @@ def remove(cluster: ClusterPort, parent: Parent) -> None:
         raise LostLock(f"ConfigMap {parent.namespace}/{parent.name} was written to by another run") from None
 
 
-def note_pin(cluster: ClusterPort, parent: Parent, pinned: str) -> None:
-    """Note a pin ("" = lifted) without becoming the writer. Raises Conflict when the parent was written since."""
+def note(cluster: ClusterPort, parent: Parent, annotation: str, text: str) -> None:
+    """Note PINNED or HOLDS ("" = nothing any more) without becoming the writer.
+
+    Raises Conflict when the parent was written since.
+    """
     metadata = parent.body["metadata"]
-    annotations = {**(metadata.get("annotations") or {}), PINNED: pinned}
-    if not pinned:
-        del annotations[PINNED]
+    annotations = {**(metadata.get("annotations") or {}), annotation: text}
+    if not text:
+        del annotations[annotation]
     cluster.replace(CONFIG_MAP, {**parent.body, "metadata": {**metadata, "annotations": annotations}})
 
 
@@ -337,6 +343,7 @@ def _parse(body: Body) -> Parent:
             f"ConfigMap {metadata['namespace']}/{metadata['name']}: annotation {FENCE} is {fence[:30]!r}, "
             "not a number of ours; remove the annotation if no sync of this application is running"
         )
+    setters = self_heal.setters(body)
     # What a server keeps about writers only makes each replace larger; it does not need to come back.
     body = {**body, "metadata": {k: v for k, v in metadata.items() if k != "managedFields"}}
     return Parent(
@@ -353,5 +360,7 @@ def _parse(body: Body) -> Parent:
         hook_kinds=inventory.parse_group_kinds(annotations.get(HOOK_KINDS, "")),
         hooks=annotations.get(HOOKS, ""),
         pinned=annotations.get(PINNED, ""),
+        holds=annotations.get(HOLDS, ""),
+        setters=setters,
         claims=inventory.parse_claims(annotations.get(inventory.CLAIMS, "")),
     )

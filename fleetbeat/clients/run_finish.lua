@@ -2,7 +2,8 @@
 --   KEYS 1 run:<app> (hash)  2 lock:<app> (string)  3 due (zset)  4 bell (list)  5 state:<app> (hash)
 --        6 history:<app> (list)  7 request:<app> (hash)  8 periods (hash)  9 waiters:<app> (set)  10 events (stream)
 --   ARGV 1 app  2 run id  3 fence  4 token ("" = nobody works on it, e.g. superseded while waiting)
---        5 ms until the next look, "slot" = the application's next regular one  6 history entry (JSON)  7 entries kept  8 "1": the entry replaces the newest one
+--        5 ms until the next look, "slot" = the application's next regular one, "slot:<ms since epoch>" = by then at the
+--          latest  6 history entry (JSON)  7 entries kept  8 "1": the entry replaces the newest one
 --        9 event (JSON)  10 events kept  11… field, value pairs for the state
 --   reply "ok" | "again" (a request came in meanwhile: due at once) | "lost"
 -- Safe to repeat: a run already finished gets "ok".
@@ -37,16 +38,20 @@ local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 local again = redis.call('EXISTS', KEYS[7]) == 1
 -- A watch saw something move meanwhile. After a failure that does not cut the pause short: it may be what fails us.
-again = again or (ARGV[5] == 'slot' and redis.call('HEXISTS', KEYS[1], 'noticed') == 1)
+local to_slot, by = string.match(ARGV[5], '^(slot):?(%d*)$')
+again = again or (to_slot and redis.call('HEXISTS', KEYS[1], 'noticed') == 1)
 -- What was seen of the cluster before this moment knows less than the run did (clients/observe.py).
 redis.call('HSET', KEYS[5], 'ended', now)
 redis.call('DEL', KEYS[1], KEYS[2])
 local at = now
-if not again and ARGV[5] ~= 'slot' then
+if not again and not to_slot then
   at = now + ARGV[5]
 elseif not again then
   local period, offset = string.match(redis.call('HGET', KEYS[8], ARGV[1]) or '180000:0', '^(%d+):(%d+)$')
   at = now - (now - offset) % period + period
+  if by ~= '' then
+    at = math.max(now, math.min(at, tonumber(by)))
+  end
 end
 redis.call('ZADD', KEYS[3], at, ARGV[1])
 -- Those that wait for this application look again.

@@ -12,7 +12,8 @@ tries      executions of this step that began and never ended: a step that kills
 rung       how often a lost message was rung again
 last       token of the execution that advanced last
 next       a newer digest seen meanwhile: the run ends between two stages
-window     the run waits for a sync window: a mark of the windows it asked (workers/windows.py)
+window     the run waits for a sync window: a mark of the windows it asked (workers/windows.py); or for a hold: "hold "
+           and a mark of those (workers/holds.py), which ``waited`` tells in words
 sight      what had moved in the cluster when a run that waits was looked at; ``stale``: the plan is older
 blocked    why a waiting run is held up by a rule or a person: a word of ``decisions.events.BLOCKS``
 others     "1": the run waits for other applications; ``looked``: ms since epoch of the last look at it meanwhile
@@ -154,10 +155,12 @@ class Runs:
         state: Fields,
         next_look: float | None,
         replace_newest: bool = False,
+        look_by: int = 0,
     ) -> str:
         """End the run: "ok", "again" (asked for meanwhile, due at once) or "lost".
 
-        ``next_look``: seconds from now, None = the application's next regular slot. A ``turn`` with an empty token
+        ``next_look``: seconds from now, None = the application's next regular slot, or ``look_by`` (ms since epoch, 0 =
+        whenever that is) if it comes first. A ``turn`` with an empty token
         ends a run that nobody works on.
         """
         app = turn.app
@@ -170,7 +173,7 @@ class Runs:
                 turn.run,
                 turn.fence,
                 turn.token,
-                "slot" if next_look is None else int(next_look * 1000),
+                (f"slot:{look_by or ''}" if next_look is None else int(next_look * 1000)),
                 entry,
                 self._kept,
                 int(replace_newest),
@@ -272,6 +275,10 @@ class Runs:
         at = self.now() + int(seconds * 1000)
         with errors():
             self._store.redis.zadd(keys.DUE, {app: at}, xx=True)
+
+    def look_by(self, app: str, at: int) -> None:
+        """Have an application without a run looked at by ``at`` (ms since epoch), if its regular slot is later."""
+        self._store.script("look_by", [keys.DUE, keys.PERIODS], [app, at])
 
     def raise_fence(self, seen: int) -> None:
         """After a flush: no fence below one that a cluster has seen."""

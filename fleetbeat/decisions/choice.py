@@ -35,6 +35,18 @@ class Order:
         return cls(digest, orders.get("pin_by", ""), orders.get("pin_reason", ""), int(orders.get("pin_at") or 0))
 
 
+def suspension(why: str) -> str:
+    """Why nothing at all is chosen. ``why``: what in the catalog says so."""
+    return f"{_SUSPENDED}{why} in the catalog: nothing is looked at and nothing is synced"
+
+
+def is_suspension(held_back: str) -> bool:
+    return held_back.startswith(_SUSPENDED)
+
+
+_SUSPENDED = "suspended by "
+
+
 @dataclass(frozen=True)
 class Choice:
     """``revision`` None: there is nothing that may be synced."""

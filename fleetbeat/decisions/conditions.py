@@ -35,7 +35,7 @@ def ready(state: Mapping[str, str]) -> Standing:
         return Standing("False", reason_of(state.get("reason") or state["phase"]), message)
     if state.get("sync") != "Synced":
         told = reason_of(state.get("reason", ""))
-        return Standing("False", told if told in ("Conflict", "PruneFailed") else "OutOfSync", message)
+        return Standing("False", told if told in ("Conflict", "PruneFailed", "Hold") else "OutOfSync", message)
     health = state.get("health") or "Unknown"
     if health in ("Healthy", "Suspended"):
         return Standing("True", "ReconciliationSucceeded", message)

@@ -13,6 +13,8 @@ from typing import Any, Literal
 
 import orjson
 
+from fleetbeat.decisions.choice import is_suspension
+
 Severity = Literal["info", "error"]
 
 #: Every reason of an event or condition, and when it is given. docs/architecture.md has the same table.
@@ -32,7 +34,7 @@ REASONS: Mapping[str, str] = {
     "DriftHealed": "such a run has put them back",
     "SyncWindow": "a run waits for a sync window",
     "DependencyNotReady": "a run waits for another application",
-    "Hold": "a run waits because a person holds the application, or what it would write",
+    "Hold": "a run waits for a hold, or something is left as it is for one or for a self-heal annotation",
     "Suspended": "the application is suspended",
     "ConfirmationNeeded": "a deletion waits for a person's word",
     "Unblocked": "what a run waited for is over",
@@ -60,6 +62,7 @@ _BY_ERROR = {
     "HealthCheckTimeout": "HealthCheckFailed",
     "PruneRefused": "PruneFailed",
     "Conflict": "Conflict",
+    "Held": "Hold",
 }
 
 
@@ -182,8 +185,9 @@ def over(message: str) -> Event:
 
 
 def held_back(message: str) -> Event:
-    """A pin or veto; "" = it was lifted."""
-    return Event("HeldBack", cut(message)) if message else over("nothing holds it back any more")
+    """A pin, a veto or a suspension; "" = it was lifted."""
+    reason = "Suspended" if is_suspension(message) else "HeldBack"
+    return Event(reason, cut(message)) if message else over("nothing holds it back any more")
 
 
 def _event(reason: str, message: str, run: Mapping[str, str], severity: Severity = "info", **more: str) -> Event:

@@ -22,7 +22,7 @@ from fleetbeat.errors import Permanent
 from fleetbeat.model import HealthStatus, ObjectResult, Outcome, Phase, Retry, Revision, SyncStatus
 
 #: What started a run, as history tells it.
-Trigger = Literal["First", "Revision", "Spec", "Drift", "Request", "Retry", "Pending", "Removed"]
+Trigger = Literal["First", "Revision", "Spec", "Drift", "Request", "Retry", "Pending", "Removed", "Hold"]
 
 #: A step that began this often and never ended is killing its workers (field case j5).
 MAX_TRIES = 5
@@ -191,6 +191,7 @@ def history_entry(
         "reason": run.get("reason", ""),
         "request": run.get("request", ""),
         "overrode": run.get("overrode", ""),
+        "waited": run.get("waited", ""),
         "phase": end.phase,
         "message": end.message,
         "error": end.reason,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from typing import Literal
 
+from fleetbeat.decisions import self_heal
 from fleetbeat.decisions.problems import nearest
 
 Place = Literal["annotation", "label", "either"]
@@ -51,6 +52,8 @@ KNOWN: dict[str, Place] = {
 }
 
 OURS = "fleetbeat.dev/"
+#: Of our own keys those that a manifest may carry; all others are written by us.
+OF_A_MANIFEST = self_heal.KEYS
 
 #: Prefix whose every name is in ``KNOWN``, as far as this version goes.
 _COMPLETE = "argocd.argoproj.io/"

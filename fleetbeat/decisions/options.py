@@ -16,8 +16,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fleetbeat.decisions import self_heal
 from fleetbeat.decisions.hooks import items
-from fleetbeat.decisions.option_keys import KNOWN, OURS, is_stranger, misspelt
+from fleetbeat.decisions.option_keys import KNOWN, OF_A_MANIFEST, OURS, is_stranger, misspelt
 from fleetbeat.decisions.order import Order, order_of
 from fleetbeat.decisions.problems import Problem, did_you_mean, nearest, shown
 from fleetbeat.model import Manifest
@@ -119,6 +120,8 @@ class _Reader:
         order = order_of(self._manifest)
         self._problems += order.problems
         self._check_keys()
+        for key, wrong in self_heal.read(self._annotations).problems:
+            self._problem(f"annotation {key} {wrong}")
         sync = self._sync_options()
         words = {key: self._word(key, self._annotations.get(key), values) for key, values in _WORDS.items()}
         flux = {name: self._flux(f"kustomize.toolkit.fluxcd.io/{name}", values) for name, values in _FLUX.items()}
@@ -247,8 +250,12 @@ class _Reader:
                 self._say_idle("annotation", key, str(self._annotations[key]))
         for where, marks in (("annotation", self._annotations), ("label", self._labels)):
             for key in marks:
-                if key.startswith(OURS):
-                    self._problem(f"{where} {key}: Fleetbeat knows no such key on a manifest; remove it")
+                if key in OF_A_MANIFEST and where == "label":
+                    self._problem(f"label {key} does nothing as a label; make it an annotation")
+                elif key.startswith(OURS) and key not in OF_A_MANIFEST:
+                    near = nearest(key.removeprefix(OURS), [known.removeprefix(OURS) for known in OF_A_MANIFEST], 0.75)
+                    hint = f". Did you mean {OURS}{near}?" if near else ""
+                    self._problem(f"{where} {key}: Fleetbeat knows no such key on a manifest; remove it{hint}")
                 elif meant := misspelt(key):
                     self._problem(f"{where} {key} means nothing. Did you mean {meant}?")
                 elif is_stranger(key):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fleetbeat.decisions.choice import Order
+from fleetbeat.decisions.choice import Order, is_suspension
 from fleetbeat.decisions.events import stamp
 from fleetbeat.decisions.lifecycle import given_up
 from fleetbeat.decisions.windows import Verdict
@@ -132,6 +132,8 @@ def _waiting(facts: Facts) -> Iterator[Finding]:
         if facts.unmet:  # what the run found may have changed since
             message = f"{run.get('step', '')}: waits for others (spec.dependsOn): {'; '.join(facts.unmet.values())}"
         help_ = "; ".join(f"fleetbeat why {name}" for name in list(facts.unmet)[:3])
+    elif blocked == "Hold":
+        help_ = "fleetbeat hold lists them; to end one: fleetbeat hold --lift ID"
     elif blocked == "ConfirmationNeeded":
         until, help_ = None, f"fleetbeat delete {app} --confirm"
     yield Finding(blocked, message, until=until, help=help_)
@@ -184,7 +186,9 @@ def _failed(facts: Facts) -> Iterator[Finding]:
 def _held_back(facts: Facts) -> Iterator[Finding]:
     app, told = facts.app, facts.state.get("held_back", "")
     pin = Order.of_pin(facts.orders)
-    if "is vetoed" in told:
+    if is_suspension(told):
+        yield Finding("Suspended", told, help="take that away in the catalog")
+    elif "is vetoed" in told:
         short = told.partition(" ")[0]
         digest = next((one for one in facts.vetoes if Revision(one).short == short), "DIGEST")
         yield Finding("Vetoed", told, help=f"push another bundle, or lift it: fleetbeat veto --lift {digest}")
@@ -202,6 +206,15 @@ def _conflict(facts: Facts) -> Iterator[Finding]:
         yield Finding("Conflict", message, until=until, help=f"put back now: fleetbeat sync {facts.app}")
 
 
+def _held(facts: Facts) -> Iterator[Finding]:
+    told = [condition["message"] for condition in json.loads(facts.state.get("held") or "[]")]
+    if told:
+        more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
+        until = int(facts.state["held_until"]) if facts.state.get("held_until") else None
+        help_ = "to end a hold: fleetbeat hold --lift ID; an annotation: take it off"
+        yield Finding("Hold", told[0] + more, until=until, help=help_)
+
+
 def _refused_prune(facts: Facts) -> Iterator[Finding]:
     if facts.state.get("reason") == "PruneRefused" and not facts.run:
         yield Finding("PruneRefused", facts.state.get("message", ""), help=f"fleetbeat diff {facts.app}")
@@ -211,7 +224,7 @@ def _out_of_sync(facts: Facts) -> Iterator[Finding]:
     state = facts.state
     if facts.run or state.get("trouble") or state.get("phase") != "Succeeded" or state.get("sync") == "Synced":
         return
-    if state.get("conflicts") or state.get("reason") == "PruneRefused":
+    if state.get("conflicts") or state.get("held") or state.get("reason") == "PruneRefused":
         return  # told already
     kept = [one for one in facts.results if one.get("outcome") in ("kept", "skipped", "failed")]
     told = [f"{ObjectId.from_key(one['id'])} is {one['outcome']}: {one.get('reason', '')}" for one in kept]
@@ -263,7 +276,7 @@ def _shut(facts: Facts) -> Iterator[Finding]:
 _RULES: tuple[Rule, ...] = (
     *(_beat, _worker, _catalog, _departure),
     *(_waiting, _running, _asked),
-    *(_trouble, _failed, _held_back, _new, _conflict, _refused_prune, _out_of_sync, _health, _synced, _shut),
+    *(_trouble, _failed, _held_back, _new, _conflict, _held, _refused_prune, _out_of_sync, _health, _synced, _shut),
 )
 
 

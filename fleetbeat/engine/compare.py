@@ -14,8 +14,10 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from fleetbeat.decisions.bypasses import Bypasses
 from fleetbeat.decisions.changes import GONE, fingerprint, moved
 from fleetbeat.decisions.fights import WHOLE, Dispute, told
+from fleetbeat.decisions.holds import Held
 from fleetbeat.decisions.ledger import object_hash
 from fleetbeat.decisions.manifests import RawManifest, bundle_kinds
 from fleetbeat.decisions.ownership import changed_by
@@ -42,6 +44,7 @@ class Verdict:
     absent: bool = False
     truces: Mapping[str, Dispute] = field(default_factory=dict)  #: fields that differ and are left alone for now
     shared: bool = False  #: another application's: left to it, and claimed
+    held: Held | None = None  #: why it differs and is left as it is
     yielded: str | None = None  #: which fields are left to whom, "" = none; None = it was not compared
 
 
@@ -68,6 +71,10 @@ class Comparison:
         return {key: v.known for key, v in self.verdicts.items() if v.known}
 
     @property
+    def held(self) -> dict[ObjectId, Held]:
+        return {key: v.held for key, v in self.verdicts.items() if v.held}
+
+    @property
     def truces(self) -> dict[ObjectId, Mapping[str, Dispute]]:
         return {key: v.truces for key, v in self.verdicts.items() if v.truces}
 
@@ -88,10 +95,11 @@ class Comparer:
         judge: Judge,
         live: Mapping[ObjectId, Body],
         known: Mapping[ObjectId, Known],
-        heal: bool = True,
+        bypasses: Bypasses,
         absent_namespaces: Iterable[str] = (),
     ) -> None:
-        """``live``: metadata of ours (``observe``); ``known``: what the last sync left; ``heal`` False: drift stays.
+        """``live``: metadata of ours (``observe``); ``known``: what the last sync left; ``bypasses``: what is to
+        stay as it is.
 
         ``absent_namespaces``: created by this sync although no object of its does it (CreateNamespace, hooks).
         """
@@ -101,7 +109,7 @@ class Comparer:
         self._judge_health = judge.health
         self._live = live
         self._known = known
-        self._heal = heal
+        self._bypasses = bypasses
         self._absent_namespaces = set(absent_namespaces)
         self._absent_accounts: set[tuple[str, str]] = set()
         self._absent_kinds: set[tuple[str, str]] = set()
@@ -157,6 +165,9 @@ class Comparer:
             result = ObjectResult(manifest.id, "skipped", str(error), wave_of(manifest))
             return Verdict(result=result, known=Known("", GONE, "Healthy"), shared=True)
         except (Rejected, Refused, Unauthorized, NotYet) as error:
+            meta = self._live.get(manifest.id)
+            if held := self._bypasses.writes_not(manifest.id, meta):
+                return self._held(manifest, held, f"{error}; ", meta)
             return Verdict(result=ObjectResult(manifest.id, "failed", str(error), wave_of(manifest)))
 
     def _look(self, index: int, manifest: Manifest) -> Verdict:
@@ -168,6 +179,8 @@ class Comparer:
         if treated.mode == "leave":
             return self._left_alone(manifest, meta, rendered, treated.why)
         if self.exempt(manifest):
+            if held := self._bypasses.writes_not(key, None):
+                return self._held(manifest, held, "", None)
             return Verdict(change=Change(key, index, wave, None, "new"), absent=True)
 
         resource = self._apis.find(key.group, key.kind, manifest.version)
@@ -179,9 +192,8 @@ class Comparer:
                 answer = self._cluster.apply(resource, self._weigher.wanted(manifest), dry_run=True)
                 if answer.created:
                     gone = "was deleted" if same_manifest else "new"
-                    if same_manifest and not self._heal:
-                        result = ObjectResult(key, "skipped", "was deleted; self-heal is off", wave)
-                        return Verdict(result=result, known=Known(rendered + LEFT, GONE, "Missing"))
+                    if held := self._stays(manifest, None, same_manifest):
+                        return self._held(manifest, held, "was deleted; " if same_manifest else "", None)
                     if same_manifest and (truce := self._weigher.truce(key, WHOLE, "")):
                         result = ObjectResult(key, "skipped", told(WHOLE, truce), wave)
                         left = Known(rendered + LEFT, GONE, "Missing")
@@ -228,15 +240,10 @@ class Comparer:
                 wanted=weighed.answer,
                 truces=weighed.truces,
             )
-        if same_manifest and not self._heal:
-            return Verdict(
-                result=ObjectResult(
-                    key, "skipped", f"{reason}; self-heal is off", wave, managers=managers, editors=editors
-                ),
-                known=mark._replace(hash=rendered + LEFT),
-                live=current,
-                wanted=weighed.answer,
-            )
+        if held := self._stays(manifest, current, same_manifest):
+            left = self._held(manifest, held, f"{reason}; " if reason else "", current, mark.health)
+            told_by = replace(left.result, managers=managers, editors=editors) if left.result else None
+            return replace(left, result=told_by, live=current, wanted=weighed.answer)
         change = Change(
             key,
             index,
@@ -252,6 +259,31 @@ class Comparer:
             weighed.fields if same_manifest else (),
         )
         return Verdict(change=change, live=current, wanted=weighed.answer, truces=weighed.truces)
+
+    def _stays(self, manifest: Manifest, live: Body | None, same_manifest: bool) -> Held | None:
+        """Why this object is left as it is although it differs."""
+        key = manifest.id
+        if held := self._bypasses.writes_not(key, live):
+            return held
+        # After a flush of Redis nobody knows what was applied of this bundle, but that it was: what differs is drift.
+        again = self._bypasses.same_bundle and key not in self._known and key in self._live
+        return self._bypasses.heals_not(key, manifest.annotations) if same_manifest or again else None
+
+    def _held(self, manifest: Manifest, held: Held, before: str, live: Body | None, health: str = "") -> Verdict:
+        """It is compared each time, and as what it was: drift stays drift, and a manifest that was not applied new."""
+        key, rendered = manifest.id, self._weigher.hash(manifest)
+        known = self._known.get(key)
+        hash_ = known.hash if known else ""
+        if hash_ in (rendered, rendered + LEFT) or (known is None and self._bypasses.same_bundle and live is not None):
+            hash_ = rendered + LEFT
+        mark = fingerprint(live, key.group_kind) if live is not None else GONE
+        if not health:  # not read, or not there
+            health = "Missing" if live is None else known.health if known else "Healthy"
+        return Verdict(
+            result=ObjectResult(key, "skipped", f"{before}{held.why}", wave_of(manifest)),
+            known=Known(hash_, mark, health),
+            held=held,
+        )
 
     def exempt(self, manifest: Manifest) -> bool:
         """Can the server not judge it yet, because of something this bundle creates?"""

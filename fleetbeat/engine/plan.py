@@ -5,6 +5,7 @@ It travels between steps as JSON in a sealed blob, so it holds no manifest: a ch
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -14,6 +15,7 @@ from fleetbeat.decisions import fights
 from fleetbeat.decisions.changes import GONE, Fingerprint
 from fleetbeat.decisions.fieldsets import Edit
 from fleetbeat.decisions.fights import Dispute, Disputes
+from fleetbeat.decisions.holds import Held
 from fleetbeat.decisions.hooks import SyncPhase
 from fleetbeat.model import Manager, Manifest, ObjectId, ObjectResult, Origin
 from fleetbeat.ports import Seen
@@ -127,6 +129,7 @@ class Plan:
     create_namespace: str = ""  #: the destination namespace, when it is to be made without being owned
     refusal: str = ""  #: why something was left undone as a whole, e.g. nothing pruned
     truces: Disputes = field(default_factory=dict)  #: fields that differ and are left alone for now
+    held: Mapping[ObjectId, Held] = field(default_factory=dict)  #: what differs, or has left, and stays for a time
     complete: bool = True  #: False: some kinds could not be seen, so what is known of them is not forgotten
     claims: tuple[ObjectId, ...] = ()  #: wanted objects that another application of this installation owns
     yielded: dict[ObjectId, str] = field(default_factory=dict)  #: of the compared objects: what is left to whom
@@ -155,6 +158,7 @@ class Plan:
                 "createNamespace": self.create_namespace,
                 "refusal": self.refusal,
                 "truces": fights.to_json(self.truces),
+                "held": {key.key: list(astuple(held)) for key, held in self.held.items()},
                 "complete": self.complete,
                 "claims": [key.key for key in self.claims],
                 "yielded": {key.key: told for key, told in self.yielded.items()},
@@ -176,6 +180,7 @@ class Plan:
             create_namespace=data["createNamespace"],
             refusal=data["refusal"],
             truces=fights.from_json(data["truces"]),
+            held={of(key): Held(*held) for key, held in data.get("held", {}).items()},
             complete=data.get("complete", True),
             claims=tuple(of(key) for key in data.get("claims", ())),
             yielded={of(key): told for key, told in data.get("yielded", {}).items()},

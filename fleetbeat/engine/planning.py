@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
+from fleetbeat.decisions.bypasses import Bypasses
 from fleetbeat.decisions.changes import fingerprint
 from fleetbeat.decisions.hooks import OF_A_SYNC, SyncPhase, is_hook
 from fleetbeat.decisions.inventory import group_kinds
@@ -36,6 +38,7 @@ def make_plan(
     home: str = "",
     confirmed: str = "",
     truces: Truces = no_truces,
+    bypasses: Bypasses | None = None,
     run: str = "",
     hooks_due: bool = False,
 ) -> tuple[Plan, Comparison]:
@@ -47,6 +50,7 @@ def make_plan(
     earlier bundle applied them, stay as they are. ``home``: the namespace of the ApplySet parents, never pruned:
     the record of what every application owns in this cluster would go with it. ``confirmed``: as for
     ``plan_pruning``. ``truces``: which fields of unchanged manifests are fought over and left alone for now.
+    ``bypasses``: what is to stay as it is; None = what the application itself says of that.
     ``hooks_due``: this run, ``run``, runs hooks (``hook_runs.due``); they are tried out here and are nobody's members.
     """
     order = waves(manifests)  # first, because a wave that cannot be read is everybody's problem
@@ -58,6 +62,7 @@ def make_plan(
     missing = _missing_namespace(cluster, application, wanted)
     coming = [m.id.name for m in manifests if hooks_due and m.id in hooks and m.id.group_kind == "Namespace"]
     absent = [name for name in coming if cluster.get(NAMESPACE, "", name) is None]
+    bypasses = bypasses or Bypasses.of(application)
     weigher = Weigher(cluster, application, applyset, owner_name, truces)
     judge = Judge(application, cluster, apis)
     comparer = Comparer(
@@ -67,7 +72,7 @@ def make_plan(
         judge=judge,
         live=live,
         known=known,
-        heal=application.sync.self_heal,
+        bypasses=bypasses,
         absent_namespaces=[missing, *absent] if missing else absent,
     )
     comparison = comparer.compare(manifests, pool, left_out=left_out)
@@ -77,7 +82,7 @@ def make_plan(
     if any(result.outcome == "failed" for result in settled):
         # What would have been written is told too: not tried, because nothing is half-applied.
         plan = Plan(comparison.changes, settled=settled, known=comparison.known, truces=comparison.truces)
-        return plan, comparison
+        return replace(plan, held=comparison.held), comparison
 
     # Objects read although no list had them count too: one stored object may be served in two API groups (case d1).
     uids = {live[key]["metadata"]["uid"] for key in wanted if key in live}
@@ -85,7 +90,7 @@ def make_plan(
     never = ObjectId("", "Namespace", "", home)
     prunable = {key: body for key, body in live.items() if key not in left_out and key != never}
     pruning = plan_pruning(
-        application, apis, prunable, wanted, applyset=applyset, wanted_uids=uids, confirmed=confirmed
+        application, apis, prunable, wanted, applyset=applyset, wanted_uids=uids, confirmed=confirmed, bypasses=bypasses
     )
     kept = pruning.kept
     if never in live and never not in wanted:
@@ -113,6 +118,7 @@ def make_plan(
         create_namespace=missing,
         refusal=pruning.refusal,
         truces=comparison.truces,
+        held={**comparison.held, **pruning.held},
         complete=apis.complete,
         claims=comparison.shared,
         yielded=comparison.yielded,
@@ -186,7 +192,12 @@ def _stages(
         unsettled = tuple(
             key
             for key in stage.ids
-            if key not in changed and key in comparison.verdicts and key in known and not known[key].settled
+            if key not in changed
+            and key in comparison.verdicts
+            and key in known
+            and not known[key].settled
+            # nobody mends what is left as it is, so nothing waits for that
+            and not comparison.verdicts[key].held
         )
         if tiers or unsettled:
             stages[stage.phase].append(StagePlan(stage.wave, stage.part, tiers, unsettled, stage.phase))

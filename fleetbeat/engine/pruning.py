@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from fleetbeat.decisions.bypasses import Bypasses
+from fleetbeat.decisions.holds import Held
 from fleetbeat.decisions.inventory import ObjectMeta
 from fleetbeat.decisions.leaving import Leaver, blocked, removal_stages
 from fleetbeat.decisions.options import COMPARE_OPTIONS
@@ -21,6 +23,7 @@ class Pruning:
     stages: tuple[StagePlan, ...] = ()
     kept: tuple[ObjectResult, ...] = ()  #: what has left the bundle and stays, for now or for good
     refusal: str = ""  #: why nothing is pruned at all
+    held: Mapping[ObjectId, Held] = field(default_factory=dict)  #: of ``kept`` what is kept for a time
 
 
 def plan_pruning(
@@ -32,10 +35,12 @@ def plan_pruning(
     applyset: str,
     wanted_uids: Collection[str],
     confirmed: str = "",
+    bypasses: Bypasses | None = None,
 ) -> Pruning:
     """``live``: metadata of everything that carries the label and may be pruned (``observe``).
 
     ``confirmed``: who has agreed to deleting what asks for a confirmation (``decisions/confirmation.py``).
+    ``bypasses``: as for ``make_plan``.
     """
     decision = to_prune(
         [ObjectMeta.of(key.group, key.kind, body) for key, body in live.items()],
@@ -49,6 +54,13 @@ def plan_pruning(
     kept = dict(decision.kept)
     if not application.sync.prune:
         kept |= {meta.id: "spec.sync.prune is false" for meta in decision.prune}
+    bypasses = bypasses or Bypasses.of(application)
+    held = {
+        meta.id: why
+        for meta in decision.prune
+        if meta.id not in kept and (why := bypasses.prunes_not(meta.id, live[meta.id]))
+    }
+    kept |= {key: why.why for key, why in held.items()}
     leaving = {meta.id: meta for meta in decision.prune if meta.id not in kept}
     going = {meta.id: meta for meta in decision.going}
     order = removal_stages([Leaver.of(meta) for meta in (*leaving.values(), *going.values())])
@@ -70,7 +82,7 @@ def plan_pruning(
     # Never quiet, whatever its annotations say: who waits for it to go has to see what holds it.
     results += [ObjectResult(key, "kept", going_reason(meta)) for key, meta in sorted(going.items())]
     filled = tuple(stage for stage in stages if stage.tiers)
-    return Pruning(tuple(removals.values()), filled, tuple(results), decision.refusal or "")
+    return Pruning(tuple(removals.values()), filled, tuple(results), decision.refusal or "", held)
 
 
 def _kept(key: ObjectId, why: str, live: Body) -> ObjectResult:

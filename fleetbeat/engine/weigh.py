@@ -17,6 +17,7 @@ from fleetbeat.decisions.changes import Path, changed_paths, format_path
 from fleetbeat.decisions.conflicts import Field, conflicts, decide, fields, told
 from fleetbeat.decisions.fieldsets import ABSENT, Edit, edited, get, text
 from fleetbeat.decisions.fights import WHOLE, Dispute
+from fleetbeat.decisions.holds import Held
 from fleetbeat.decisions.inventory import FIELD_MANAGER, PART_OF
 from fleetbeat.decisions.manifests import digest
 from fleetbeat.decisions.migration import Takeover, takeover, tool_of
@@ -71,6 +72,14 @@ def no_truces(_key: ObjectId, _field: str, _party: str) -> None:
     """Everything is put back."""
 
 
+#: object, as it is now → why people keep it from being written
+Stays = Callable[[ObjectId, Body], Held | None]
+
+
+def nothing_stays(_key: ObjectId, _live: Body) -> None:
+    """Everything may be written."""
+
+
 class Weigher:
     """One application on one cluster. Thread-safe."""
 
@@ -81,16 +90,19 @@ class Weigher:
         applyset: str,
         owner_name: Callable[[str], SetOwner] = SetOwner,
         truces: Truces = no_truces,
+        stays: Stays = nothing_stays,
     ) -> None:
         """``owner_name`` tells the application behind a foreign ApplySet id, asked only when one is met.
 
-        ``truces``: which fields are fought over, and left alone for now.
+        ``truces``: which fields are fought over, and left alone for now. ``stays``: for one that
+        has moved since the plan was made, whether somebody wants it left alone by now.
         """
         self._cluster = cluster
         self._app = application
         self._applyset = applyset
         self._owner_name = owner_name
         self.truce = truces
+        self.stays = stays
 
     def hash(self, manifest: Manifest) -> str:
         """Of everything that decides how the object should be: its manifest, and the rules about it."""

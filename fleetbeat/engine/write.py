@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from fleetbeat.decisions.changes import fingerprint
+from fleetbeat.decisions.changes import GONE, fingerprint
 from fleetbeat.decisions.fieldsets import edited
 from fleetbeat.decisions.ledger import object_hash
 from fleetbeat.engine.judging import Judge
@@ -177,6 +177,10 @@ class _Writer:
         live = self._cluster.get(resource, change.id.namespace, change.id.name)
         if live is None:
             return replace(change, seen=None, how="apply", edits=(), patch=(), before="")
+        if held := self._weigher.stays(change.id, live):
+            # Remembered as not there, so that the next look compares it, and finds out for how long.
+            result = ObjectResult(change.id, "skipped", held.why, change.wave)
+            return Done(result, Known("", GONE, "Healthy"), Health("Healthy", held.why))
         weighed = self._weigher.weigh(resource, manifest, live)
         if not weighed.differs:
             note = "; ".join(weighed.notes) or "was as wanted when its turn came"

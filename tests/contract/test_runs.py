@@ -378,6 +378,42 @@ def test_finish_leaves_history_and_state_and_nothing_else(runs: Runs, store: Sto
     assert int(store.redis.zscore(keys.DUE, "shop") or 1) % 60_000 == 0, "the regular slot"
 
 
+@pytest.mark.parametrize(("seconds", "wanted"), [(-5, 0), (0.2, 0.2), (3600, None)], ids=["over", "before", "after"])
+def test_what_is_due_before_the_regular_slot_is_looked_at_then(
+    runs: Runs, store: Store, seconds: float, wanted: float | None
+) -> None:
+    """A hold ends: at the end of a run, and asked for by a look without one."""
+    started(runs)
+    at = runs.now() + int(seconds * 1000)
+    turn = begun(runs)
+    slot = runs.now() // 60_000 * 60_000 + 60_000
+    runs.finish(turn, entry="{}", event=TOLD, state={"phase": "Succeeded"}, next_look=None, look_by=at)
+    score = int(store.redis.zscore(keys.DUE, "shop") or 0)
+    if wanted is None:
+        assert score % 60_000 == 0, "the regular slot"
+    elif wanted:
+        assert score == min(at, slot)
+    else:
+        assert score <= runs.now()
+
+
+def test_a_look_asks_for_the_next_one_by_a_moment_but_moves_no_ring(runs: Runs, store: Store) -> None:
+    rung = runs.now() - 1
+    store.redis.zadd(keys.DUE, {"shop": runs.now() + 3_600_000})
+    store.redis.hset(keys.PERIODS, "shop", "3600000:0")
+    slot = runs.now() // 3_600_000 * 3_600_000 + 3_600_000
+    at = (runs.now() + slot) // 2
+    runs.look_by("shop", at)
+    assert store.redis.zscore(keys.DUE, "shop") == at
+    runs.look_by("shop", slot + 1)
+    assert store.redis.zscore(keys.DUE, "shop") == at, "the regular slot comes first"
+    store.redis.zadd(keys.DUE, {"shop": rung})
+    runs.look_by("shop", at)
+    assert store.redis.zscore(keys.DUE, "shop") == rung, "somebody has rung"
+    runs.look_by("blog", at)
+    assert store.redis.zscore(keys.DUE, "blog") is None, "it has left the catalog"
+
+
 def test_finish_repeated_is_told_once(runs: Runs) -> None:
     started(runs)
     turn = begun(runs)

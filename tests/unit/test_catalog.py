@@ -102,7 +102,7 @@ def test_a_mistake_names_file_document_line_object_and_field(tmp_path: Path) -> 
 def test_mistakes_of_all_files_are_told_at_once_in_the_order_of_files(tmp_path: Path) -> None:
     write(
         tmp_path,
-        a=app("one", more="  suspend: true\n"),
+        a=app("one", more="  suspend: maybe\n"),
         b="x: [",
         c=cluster(spec="{}"),
         d=f"{HEAD}kind: Fleet\nmetadata: {{name: p}}\n",

@@ -53,6 +53,12 @@ def cluster(**spec: Any) -> Document:
     return {"apiVersion": "fleetbeat.dev/v1alpha1", "kind": "Cluster", "metadata": {"name": "prod"}, "spec": kept}
 
 
+def annotated(annotations: dict[str, str]) -> Document:
+    """A good application with these annotations."""
+    document = application()
+    return document | {"metadata": {**document["metadata"], "annotations": annotations}}
+
+
 def problems(document: Document) -> list[str]:
     """The sentences without their common beginning, after checking that they have it."""
     parse: Callable[[Document, str], object] = parse_cluster if document.get("kind") == "Cluster" else parse_application
@@ -212,7 +218,27 @@ CASES: dict[str, tuple[Document, str]] = {
         "spec.destination.zzz: unknown field. Known here: cluster, namespace",
     ),
     "unknown field at the top": (application() | {"status": {}}, "status: unknown field."),
-    "field of a later version": (application(suspend=True), "spec.suspend: not supported by this version"),
+    "suspend that is no flag": (application(suspend="yes"), "spec.suspend: must be true or false"),
+    "self-heal that is no word": (
+        annotated({"fleetbeat.dev/self-heal": "off"}),
+        "metadata.annotations.fleetbeat.dev/self-heal: must be disabled or enabled, not 'off'",
+    ),
+    "self-heal-until without a zone": (
+        annotated({"fleetbeat.dev/self-heal": "disabled", "fleetbeat.dev/self-heal-until": "2026-11-30T12:00:00"}),
+        "metadata.annotations.fleetbeat.dev/self-heal-until: must be an RFC 3339 time such as 2026-11-30T12:00:00Z",
+    ),
+    "self-heal-until alone": (
+        annotated({"fleetbeat.dev/self-heal-until": "2026-11-30T12:00:00Z"}),
+        "metadata.annotations.fleetbeat.dev/self-heal-until: does nothing without fleetbeat.dev/self-heal: disabled",
+    ),
+    "one of our annotations misspelt": (
+        annotated({"fleetbeat.dev/selfheal": "disabled"}),
+        "metadata.annotations.fleetbeat.dev/selfheal: unknown annotation. Did you mean fleetbeat.dev/self-heal?",
+    ),
+    "skip-reconcile that is no word": (
+        annotated({"argocd.argoproj.io/skip-reconcile": "yes"}),
+        "metadata.annotations.argocd.argoproj.io/skip-reconcile: must be ",
+    ),
     "a dependency without a name": (
         application(dependsOn=[{}]),
         "spec.dependsOn[0].name: missing: the name of an Application in this catalog",
@@ -373,7 +399,7 @@ def test_one_mistake_gives_one_sentence(document: Document, expected: str) -> No
 
 def test_all_mistakes_of_a_document_are_told_at_once() -> None:
     document = application(
-        source={"oci": REPOSITORY, "tga": "v1"}, sync={"interval": "soon", "prun": True}, suspend=True
+        source={"oci": REPOSITORY, "tga": "v1"}, sync={"interval": "soon", "prun": True}, suspend="x"
     )
     assert [sentence.partition(":")[0] for sentence in problems(document)] == [
         "spec.source.tga",
@@ -381,6 +407,24 @@ def test_all_mistakes_of_a_document_are_told_at_once() -> None:
         "spec.sync.prun",
         "spec.suspend",
     ]
+
+
+@pytest.mark.parametrize(
+    ("document", "why"),
+    [
+        pytest.param(application(), "", id="not"),
+        pytest.param(application(suspend=False), "", id="false"),
+        pytest.param(application(suspend=True), "spec.suspend: true", id="as in Flux"),
+        pytest.param(
+            annotated({"argocd.argoproj.io/skip-reconcile": "true"}),
+            'annotation argocd.argoproj.io/skip-reconcile: "true"',
+            id="as in Argo CD",
+        ),
+        pytest.param(annotated({"argocd.argoproj.io/skip-reconcile": "false"}), "", id="as in Argo CD, false"),
+    ],
+)
+def test_what_suspends_an_application(document: Document, why: str) -> None:
+    assert parse_application(document, WHERE).suspended == why
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from fleetbeat.cli.main import cli
 from fleetbeat.cli.preview import Previewed
 from fleetbeat.cli.session import Session
 from fleetbeat.client import Outcome, Progress, Request
+from fleetbeat.clients.holds import Held
 from fleetbeat.decisions.promise import Promise
 from fleetbeat.engine.preview import Preview
 from fleetbeat.errors import FleetbeatError, ManifestError, SourceNotFound, SourceUnavailable, StillRunning
@@ -42,11 +43,17 @@ class Client:
             yield event
 
 
+class NothingHeld:
+    def read(self) -> Held:
+        return Held((), 0)
+
+
 class Fake(Session):
     def __init__(self, *events: Progress | Outcome | Exception, previews: tuple[list[Preview], str] = ([], "")) -> None:
         self.fleetbeat = Client(list(events))  # type: ignore[assignment]
         self._previews = previews
         self.compared: Application | None = None
+        self.holds = NothingHeld()  # type: ignore[assignment]
 
     def application(self, name: str) -> tuple[Application, Cluster]:
         return SHOP, Cluster("prod")

@@ -13,6 +13,7 @@ from fleetbeat.cli.exits import Exit
 from fleetbeat.cli.main import cli
 from fleetbeat.cli.session import Session
 from fleetbeat.clients.catalogs import CatalogStatus
+from fleetbeat.clients.holds import Held
 from fleetbeat.clients.pulse import Pulse
 from fleetbeat.clients.runs import Look
 
@@ -91,6 +92,11 @@ class Catalogs:
         return CatalogStatus(NOW, self._error, "x", NOW)
 
 
+class NothingHeld:
+    def read(self) -> Held:
+        return Held((), int(NOW))
+
+
 class Fake(Session):
     """A session whose Redis is a few dictionaries."""
 
@@ -105,6 +111,7 @@ class Fake(Session):
         self.runs = Runs(looks, entries or [])  # type: ignore[assignment]
         self.catalogs = Catalogs(sorted(looks), error)  # type: ignore[assignment]
         self._silent = silent
+        self.holds = NothingHeld()  # type: ignore[assignment]
 
     def pulse(self) -> Pulse:
         return Pulse(NOW, 0.0, {} if self._silent is None else {"beat-1": self._silent})

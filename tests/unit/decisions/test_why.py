@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fleetbeat.decisions.choice import suspension
 from fleetbeat.decisions.why import Facts, Finding, why
 from fleetbeat.decisions.windows import Verdict
 
@@ -38,6 +39,7 @@ FAILED = {
     "failures": "3",
 }
 WAITS = {"run": "r1", "step": "apply:0", "state": "waiting", "trigger": "Revision", "wake": str(LATER)}
+HELD = '[{"message": "ConfigMap shop/web: data.k changed by kubectl-edit; self-heal is disabled until T"}]'
 SHUT = datetime.fromtimestamp(LATER / 1000, UTC)
 
 
@@ -131,6 +133,26 @@ def blocked(word: str, message: str) -> dict[str, str]:
             ),
             *("Vetoed", "loses orders", None, f"fleetbeat veto --lift {DIGEST}"),
             id="veto",
+        ),
+        pytest.param(
+            facts(run=blocked("Hold", "wave 0 waits: hold 3fa9c1 of cluster prod by ada until T: drain.")),
+            *("Hold", "apply:0: wave 0 waits: hold 3fa9c1", LATER, "fleetbeat hold --lift ID"),
+            id="a run waits for a hold",
+        ),
+        pytest.param(
+            facts({**WELL, "sync": "OutOfSync", "held_until": str(LATER), "held": HELD}),
+            *(
+                "Hold",
+                "ConfigMap shop/web: data.k changed by kubectl-edit; self-heal is disabled",
+                LATER,
+                "take it off",
+            ),
+            id="an object is left as it is",
+        ),
+        pytest.param(
+            facts({**WELL, "held_back": suspension("spec.suspend: true")}),
+            *("Suspended", "suspended by spec.suspend: true in the catalog", None, "in the catalog"),
+            id="suspended",
         ),
         pytest.param(
             facts(orders={"pin": DIGEST, "pin_by": "ada", "pin_reason": "2.4 is bad"}),

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from fleetbeat.decisions.builtin_kinds import BUILTIN
+from fleetbeat.decisions.bypasses import Bypasses
 from fleetbeat.decisions.changes import fingerprint
 from fleetbeat.decisions.inventory import PART_OF
 from fleetbeat.engine.compare import Comparer, Comparison
@@ -90,6 +91,7 @@ def compared(
             judge=Judge(APPLICATION, cluster, BUILTIN),  # type: ignore[arg-type]
             live=cluster.live,
             known=known,
+            bypasses=Bypasses.of(APPLICATION),
         ).compare(wanted, Requests(threads, 2))
         return comparison, cluster.asked, threads.given
 

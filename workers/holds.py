@@ -1,0 +1,232 @@
+"""Holds and annotations that keep a sync from writing, from one run to the next (``fleetbeat/decisions/holds.py``).
+
+A run that may write nothing waits in front of its first write, as for a sync window, and goes on when the hold ends or
+is lifted. What is left as it is for a time is noted in the state with its end, at which the application is rung.
+Looks that find nothing held read nothing of this.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterable, Mapping
+
+import orjson
+
+from fleetbeat.clients import applyset
+from fleetbeat.clients.holds import Holds
+from fleetbeat.clients.runs import Fields, Look
+from fleetbeat.decisions import holds, self_heal
+from fleetbeat.decisions.bypasses import Bypasses
+from fleetbeat.decisions.holds import Held, Hold, Subject
+from fleetbeat.engine.plan import Known, Plan
+from fleetbeat.errors import FleetbeatError, LostLock, StoreUnavailable
+from fleetbeat.model import Application, ObjectId, ObjectResult
+from workers import tally, windows
+from workers.departing import is_removal
+from workers.parts import Parts
+from workers.target import Target, target
+from workers.task import Next, Outcome, Wait, Work
+
+log = logging.getLogger(__name__)
+
+#: Begins what a run that waits for a hold has in its field ``window``, so that it is looked at like one at a window.
+_WAITS = "hold "
+#: So many are told in the state, which every look reads; the history entry has all of them.
+TOLD = 20
+
+
+# ── the plan ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def bypasses(
+    work: Work, where: Target, parent: applyset.Parent | None, look: Look, known: Mapping[ObjectId, Known]
+) -> tuple[Bypasses, Fields]:
+    """What this run leaves as it is, and what to keep of it in the record. Notes the holds in the cluster."""
+    shared, app, client = work.parts, work.turn.app, Holds(work.parts.store)
+    found, noted = client.read(), look.orders.get("holds", "")
+    if parent and parent.holds and not look.state.get("digest") and "holds" not in look.orders:
+        # Redis has lost its data, and with it that people hold this application.
+        remembered = _remembered(parent.holds, app, found.now)
+        client.restore(remembered)
+        found, noted = client.read(), shared.runs.look(app).orders.get("holds", "")
+    if parent:
+        _note(work, parent, [hold for hold in found.holds if (hold.kind, hold.target) == ("app", app)])
+    annotations = parent.body["metadata"].get("annotations") if parent else None
+    left = Bypasses.of(
+        where.application,
+        holds_there=found.holds,
+        now=found.now,
+        parent=annotations,
+        parent_set_by=parent.setters if parent else (),
+        same_bundle=bool(parent and not known and parent.digest == work.record["digest"]),
+    )
+    mark = _mark(found.holds, where.application, found.now)
+    return left, {"holds": mark, "holds_noted": noted, "held_parent": _parent_mark(annotations)}
+
+
+def _remembered(text: str, app: str, now: int) -> list[Hold]:
+    """What cannot be read was not written by us: it is left out, and overwritten."""
+    try:
+        found = [Hold.from_json(one) for one in orjson.loads(text)]
+    except (ValueError, TypeError) as error:
+        log.warning("%s: annotation %s of its ApplySet parent is not ours: %s", app, applyset.HOLDS, error)
+        return []
+    return [hold for hold in found if (hold.kind, hold.target) == ("app", app) and hold.stands(now)]
+
+
+def _note(work: Work, parent: applyset.Parent, mine: Iterable[Hold]) -> None:
+    """Put the application's own holds where people with only kubectl see them, and where no flush of Redis reaches."""
+    shared, turn = work.parts, work.turn
+    listed = [hold.to_json() for hold in sorted(mine, key=lambda hold: hold.id)]
+    text = orjson.dumps(listed, option=orjson.OPT_SORT_KEYS).decode() if listed else ""
+    if text == parent.holds:
+        return
+    pen = shared.ledger.pen(tally.execution(turn, "note of its holds"))
+    try:
+        where = target(
+            shared,
+            turn.app,
+            run=turn.run,
+            fence=turn.fence,
+            digest=work.record["digest"],
+            guard=work.lease.check,
+            witness=pen.saw,
+        )
+        places = applyset.places(shared.settings.namespace, turn.app)
+        with pen.begin(where.cluster.name, places, known_before=True):
+            applyset.note(where.cluster, parent, applyset.HOLDS, text)
+    except (LostLock, StoreUnavailable):
+        raise
+    except FleetbeatError as error:
+        log.warning("%s: its holds are not noted in the cluster, the next run tries again: %s", turn.app, error)
+
+
+def _mark(found: Iterable[Hold], application: Application, now: int) -> str:
+    """Another one when a plan has to leave something else as it is."""
+    subject = Subject.of(application)
+    return holds.mark(
+        hold
+        for hold in found
+        if hold.stands(now)
+        and (hold.scope != "sync" if holds.hits(hold, subject) else hold.kind in ("namespace", "object"))
+    )
+
+
+def _parent_mark(annotations: Mapping[str, str] | None) -> str:
+    said = [(annotations or {}).get(key) for key in self_heal.KEYS]
+    return hashlib.sha256(repr(said).encode()).hexdigest()[:16] if any(word is not None for word in said) else ""
+
+
+# ── waiting ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def hold_up(work: Work, application: Application, plan: Plan, number: int) -> Outcome | None:
+    """What is done instead of stage ``number`` while a hold stands against it; None = it may be written."""
+    record, shared, turn = work.record, work.parts, work.turn
+    coming = [stage for stage in plan.stages[number:] if stage.part != "cleanup"]
+    if number >= len(plan.stages) or plan.stages[number].part == "cleanup" or not any(stage.ids for stage in coming):
+        return None  # what belongs to what was begun, and our own bookkeeping
+    found = Holds(shared.store).read()
+    standing = holds.standing(found.holds, Subject.of(application), "sync", found.now)
+    if is_removal(record):
+        standing += holds.standing(found.holds, Subject.of(application), "prune", found.now)
+    if held := holds.told(sorted(standing, key=lambda hold: (-hold.until, hold.id))):
+        if not is_removal(record):
+            windows.remember(work, plan)
+        before = " What came before it is written." if number else ""
+        fields: dict[str, str | int | float] = {
+            "window": _WAITS + holds.mark(standing),
+            "look": str(int(min(application.sync.interval, windows.LONGEST_LOOK) * 1000)),
+            "others": "",
+            "waited": held.why,
+        }
+        if number:
+            fields["opened"] = record.get("opened") or str(found.now)  # the plan is under way, and not made anew
+        seconds = (held.until - found.now) / 1000 + 0.001
+        message = f"{plan.stages[number].title} waits: {held.why}.{before}"
+        return Wait(turn.step, seconds, message, fields, blocked="Hold")
+    if waits(record):
+        record |= {"window": "", "look": ""}
+        shared.runs.note(turn.app, turn.run, {"window": "", "look": ""})
+    if number == 0 and not is_removal(record) and _mark(found.holds, application, found.now) != record.get("holds", ""):
+        return Next("diff", windows.AFRESH)  # something else is to be left as it is than when the plan was made
+    return None
+
+
+def waits(record: Mapping[str, str]) -> bool:
+    """Does this run wait for a hold?"""
+    return record.get("window", "").startswith(_WAITS)
+
+
+def have_changed(shared: Parts, application: Application, record: Mapping[str, str]) -> bool:
+    """Are the holds a run waits for others by now? Says in the log what is about to end."""
+    found, subject = Holds(shared.store).read(), Subject.of(application)
+    standing = holds.standing(found.holds, subject, "sync", found.now)
+    if is_removal(record):
+        standing += holds.standing(found.holds, subject, "prune", found.now)
+    for line in holds.warning(standing, found.now):
+        log.warning("%s: %s", application.name, line)
+    return _WAITS + holds.mark(standing) != record["window"]
+
+
+# ── afterwards ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def after_run(
+    state: Mapping[str, str], record: Mapping[str, str], plan: Plan, results: Iterable[ObjectResult]
+) -> dict[str, str | int | float]:
+    """Fields of the state: ``held`` (conditions, JSON), ``held_until`` (ms, the first end), ``held_mark``."""
+    left = news(plan)
+    noted: dict[str, str | int | float] = {"holds_noted": record["holds_noted"]} if "holds_noted" in record else {}
+    if not left:
+        nothing = dict.fromkeys(("held", "held_until", "held_mark"), "")
+        return noted | (nothing if any(state.get(word) for word in nothing) else {})
+    reasons = {result.id: result.reason for result in results}
+    told = [_condition(key, held, reasons.get(key, held.why)) for key, held in list(left.items())[:TOLD]]
+    sources = {held.source for held in left.values()}
+    marks = [record.get("holds", "") if "hold" in sources else ""]
+    marks += [record.get("held_parent", "")] if "parent" in sources else []
+    return noted | {
+        "held": orjson.dumps(told).decode(),
+        "held_until": min((held.until for held in left.values() if held.until), default=""),
+        "held_mark": "/".join(marks),
+    }
+
+
+def news(plan: Plan) -> dict[ObjectId, Held]:
+    """What is left for a time; without what the catalog leaves for good."""
+    return {key: held for key, held in plan.held.items() if held.source != "spec"}
+
+
+def _condition(key: ObjectId, held: Held, why: str) -> dict[str, str]:
+    until = {"until": holds.moment(held.until)} if held.until else {}
+    reason = "HeldByHold" if held.source == "hold" else "SelfHealDisabled"
+    message = why if why.startswith(str(key)) else f"{key}: {why}"
+    return {"type": "Held", "status": "True", "reason": reason, "message": message, "object": str(key), **until}
+
+
+def are_over(shared: Parts, where: Target, look: Look) -> bool:
+    """Has something that was left as it is come to its end, or been let go of? Asked only where something was.
+
+    If not, the application is rung at that end, whatever its regular slot is.
+    """
+    state, app = look.state, where.application.name
+    until, mark = int(state.get("held_until") or 0), state.get("held_mark", "")
+    if not state.get("held"):
+        return False
+    found = Holds(shared.store).read()
+    if until and found.now >= until:
+        return True
+    by_holds, _, by_parent = mark.partition("/")
+    if by_holds and by_holds != _mark(found.holds, where.application, found.now):
+        return True
+    if by_parent:
+        parent = applyset.read(where.cluster, shared.settings.namespace, app)
+        if _parent_mark(parent.body["metadata"].get("annotations") if parent else None) != by_parent:
+            return True
+    if until:
+        if until - found.now <= holds.WARNING:
+            log.warning("%s: what is left as it is until %s is written then", app, holds.moment(until))
+        shared.runs.look_by(app, until)
+    return False
