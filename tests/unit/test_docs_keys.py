@@ -1,4 +1,4 @@
-"""docs/architecture.md lists every Redis key of fleetbeat/keys.py, with its type, and no other."""
+"""docs/architecture.md lists every Redis key with its type, every reason of an event, and no other."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from fleetbeat import keys
+from fleetbeat.decisions.events import REASONS
 
 ROOT = Path(__file__).parents[2]
 #: parameter of a key's function → how the table writes it
@@ -40,3 +41,9 @@ def test_every_key_of_the_code_has_a_comment_with_its_type() -> None:
 
 def test_the_table_is_what_the_code_says() -> None:
     assert keys_in_table() == keys_in_code()
+
+
+def test_the_table_of_reasons_is_what_the_code_says() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text().partition("| reason | when |\n|---|---|\n")[2]
+    table = text.partition("\n\n")[0].splitlines()
+    assert table == [f"| {reason} | {when} |" for reason, when in REASONS.items()]
