@@ -670,7 +670,10 @@ def test_two_applications_over_one_object(
     rival = fleet.name("rival")
     fleet.push(rival, [config_map("web", data={"k": "second"})])
     fleet.application(rival, namespace=namespace, spec={"adopt": ["argocd", "flux"]})
-    assert owner in fleet.wait_run(rival, phase="Failed")["message"]
+    entry = fleet.wait_run(rival, phase="Succeeded")
+    assert [result["outcome"] for result in entry["results"]] == ["skipped"]
+    assert owner in entry["results"][0]["reason"]
+    assert fleet.state(rival)["sync"] == "OutOfSync"
     before = hands.get(f"{maps}/web")["metadata"]["resourceVersion"]
     for app in (owner, rival, owner):
         fleet.sync(app)
