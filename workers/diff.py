@@ -1,4 +1,8 @@
-"""Step 3: compare everything with the cluster by dry-run, and write down the plan. Writes nothing to the cluster."""
+"""Step 3: compare everything with the cluster by dry-run, and write down the plan. Writes nothing to the cluster.
+
+But for one thing: a hold of this application that was made or lifted is noted on its parent here, because a run that
+is held gets no further.
+"""
 
 from __future__ import annotations
 
