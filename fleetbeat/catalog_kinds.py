@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from fleetbeat.catalog_differences import adopted_tools, conflict_rules, ignore_rules
-from fleetbeat.catalog_fields import Fields, Problems, kind_of, shown
+from fleetbeat.catalog_fields import Fields, Problems, shown
 from fleetbeat.catalog_health import health_rules
+from fleetbeat.catalog_sync import sync_policy
 from fleetbeat.catalog_windows import own_windows, project_windows
 from fleetbeat.decisions import confirmation, references, self_heal, semver
 from fleetbeat.decisions.option_keys import OURS
@@ -24,18 +25,13 @@ from fleetbeat.model import (
     DeletionPolicy,
     Destination,
     Project,
-    Propagation,
     RegistryAuth,
-    Retry,
     Source,
-    SyncPolicy,
 )
 
 API_VERSION = "fleetbeat.dev/v1alpha1"
 KINDS = ("Application", "Cluster", "Project")
 KINDS_LATER = ("Fleet",)
-
-SECOND, MINUTE, HOUR = 1.0, 60.0, 3600.0
 
 # A name becomes part of Redis keys, User-Agents and object names in clusters; this form is safe in all of them.
 _LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
@@ -66,33 +62,11 @@ _ARGO_CD_SPEC = {
     "syncWindows": "spec.sync.windows, or spec.syncWindows of its Project",
     "sources": "spec.source, and only one",
 }
-_ARGO_CD_SYNC = {
-    "automated": "spec.sync.selfHeal and spec.sync.prune",
-    "syncOptions": "spec.sync.options",
-    "conflicts": "spec.conflicts",
-    "ignoreDifferences": "spec.ignoreDifferences",
-}
 _ARGO_CD_SOURCE = {"repoURL": "spec.source.oci", "targetRevision": "spec.source.tag, semver or digest"}
 _ARGO_CD_DESTINATION = {
     "name": "spec.destination.cluster",
     "server": "spec.destination.cluster, the name of a Cluster in this catalog",
 }
-_PROPAGATION: dict[str, Propagation] = {"background": "Background", "foreground": "Foreground", "orphan": "Orphan"}
-#: Argo CD's options of an application and the values they may have here. The last three only say what is so anyway.
-_OPTIONS = {
-    "CreateNamespace": ("true", "false"),
-    "Replace": ("true", "false"),
-    "Force": ("true", "false"),
-    "PrunePropagationPolicy": tuple(_PROPAGATION),
-    "FailOnSharedResource": ("true", "false"),
-    "PruneLast": ("true",),
-    "ServerSideApply": ("true",),
-    "RespectIgnoreDifferences": ("true",),
-}
-_OPTIONS_LATER = (
-    *("Prune", "Validate", "SkipDryRunOnMissingResource", "ApplyOutOfSyncOnly"),
-    *("ClientSideApplyMigration",),
-)
 
 
 def name_of(document: Mapping[str, Any]) -> str:
@@ -123,7 +97,7 @@ def parse_application(document: Mapping[str, Any], where: str) -> Application:
     destination = _destination(spec.section("destination", required="it names the cluster, e.g. {cluster: prod}"))
     sync_fields = spec.section("sync")
     windows = own_windows(sync_fields, f"Application {name}")
-    sync = _sync(sync_fields)
+    sync = sync_policy(sync_fields)
     rules = health_rules(spec)
     ignored, conflicts, adopt = ignore_rules(spec), conflict_rules(spec), adopted_tools(spec)
     needs, deletion = _depends_on(spec), _deletion_policy(spec)
@@ -323,68 +297,6 @@ def _deletion_policy(spec: Fields) -> DeletionPolicy:
     form = f"{' or '.join(DELETION_POLICIES)}, which is what becomes of its objects when it leaves the catalog"
     said = spec.text("deletionPolicy", "Orphan", accept=DELETION_POLICIES.__contains__, form=form)
     return next((policy for policy in DELETION_POLICIES if policy == said), "Orphan")
-
-
-def _sync(fields: Fields) -> SyncPolicy:
-    usual = SyncPolicy()
-    options = _options(fields)
-    policy = SyncPolicy(
-        interval=fields.seconds("interval", usual.interval, SECOND, 24 * HOUR),
-        self_heal=fields.flag("selfHeal", usual.self_heal),
-        prune=fields.flag("prune", usual.prune),
-        allow_empty=fields.flag("allowEmpty", usual.allow_empty),
-        timeout=fields.seconds("timeout", usual.timeout, SECOND, 24 * HOUR),
-        create_namespace=options.get("CreateNamespace") == "true",
-        replace=options.get("Replace") == "true",
-        force=options.get("Force") == "true",
-        fail_on_shared=options.get("FailOnSharedResource") == "true",
-        prune_propagation=_PROPAGATION.get(options.get("PrunePropagationPolicy", ""), usual.prune_propagation),
-        retry=_retry(fields.section("retry")),
-    )
-    fields.close(elsewhere=_ARGO_CD_SYNC)
-    return policy
-
-
-def _retry(fields: Fields) -> Retry:
-    # The bounds keep duration × factor^limit far below the largest float.
-    usual = Retry()
-    limit = int(fields.number("limit", usual.limit, 0, 100, whole=True))
-    backoff = fields.section("backoff")
-    longest = backoff.seconds("maxDuration", usual.max_duration, 0.1, 24 * HOUR)
-    retry = Retry(
-        limit=limit,
-        duration=backoff.seconds("duration", min(usual.duration, longest), 0.1, 24 * HOUR),
-        factor=float(backoff.number("factor", usual.factor, 1, 100)),
-        max_duration=longest,
-    )
-    if retry.duration > longest:
-        backoff.problem("duration", "must not be longer than maxDuration")
-    backoff.close()
-    fields.close()
-    return retry
-
-
-def _options(fields: Fields) -> dict[str, str]:
-    """Argo CD's sync options by name; matched exactly and with case, as there."""
-    found: dict[str, str] = {}
-    for number, option in enumerate(fields.items("options")):
-        at = f"options[{number}]"
-        if not isinstance(option, str):
-            fields.problem(at, f"must be text such as CreateNamespace=true, not {kind_of(option)}")
-            continue
-        name, _, value = option.partition("=")
-        if name == "Delete":
-            fields.problem(at, "is spec.deletionPolicy here; single objects are annotated with Delete=false or confirm")
-        elif name in _OPTIONS_LATER:
-            fields.problem(at, f"{name} is not supported by this version")
-        elif name not in _OPTIONS:
-            near = did_you_mean(name, (*_OPTIONS, *_OPTIONS_LATER)) or f" Known here: {', '.join(_OPTIONS)}"
-            fields.problem(at, f"unknown option {shown(name)}.{near}")
-        elif value not in _OPTIONS[name]:
-            fields.problem(at, f"must be {' or '.join(f'{name}={v}' for v in _OPTIONS[name])}, not {shown(option)}")
-        elif found.setdefault(name, value) != value:
-            fields.problem(at, "says the opposite of an option before it")
-    return found
 
 
 def _server(fields: Fields) -> str:

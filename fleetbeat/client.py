@@ -36,7 +36,8 @@ from fleetbeat.decisions.choice import is_suspension
 from fleetbeat.decisions.events import Event
 from fleetbeat.decisions.holds import Hold, HoldKind, Scope
 from fleetbeat.errors import CatalogError, ConfigurationError, Refused, StillRunning
-from fleetbeat.model import ObjectResult, Revision
+from fleetbeat.model import Revision
+from fleetbeat.model_results import ObjectResult
 from fleetbeat.settings import Settings, load, nearest
 
 _POLL = 0.15

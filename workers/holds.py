@@ -21,7 +21,8 @@ from fleetbeat.decisions.bypasses import Bypasses
 from fleetbeat.decisions.holds import Held, Hold, Subject
 from fleetbeat.engine.plan import Known, Plan
 from fleetbeat.errors import FleetbeatError, LostLock, StoreUnavailable
-from fleetbeat.model import Application, ObjectId, ObjectResult
+from fleetbeat.model import Application, ObjectId
+from fleetbeat.model_results import ObjectResult
 from workers import tally, windows
 from workers.departing import is_removal
 from workers.parts import Parts

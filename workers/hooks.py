@@ -8,7 +8,8 @@ from fleetbeat.clients.runs import Fields
 from fleetbeat.engine.hooking import Hooks
 from fleetbeat.engine.plan import HookRun, Plan, StagePlan
 from fleetbeat.errors import FleetbeatError, LostLock, StoreUnavailable, Transient
-from fleetbeat.model import ObjectId, ObjectResult
+from fleetbeat.model import ObjectId
+from fleetbeat.model_results import ObjectResult
 from workers.task import Next
 
 

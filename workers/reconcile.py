@@ -24,7 +24,8 @@ from fleetbeat.engine.kinds import api_set_for
 from fleetbeat.engine.plan import Known
 from fleetbeat.engine.settle import judge, read
 from fleetbeat.errors import FleetbeatError, StoreUnavailable
-from fleetbeat.model import Application, Health, ObjectId, Revision
+from fleetbeat.model import Application, ObjectId, Revision
+from fleetbeat.model_results import Health
 from workers import chain, departing, dependencies, disputes, holds, memory, windows
 from workers.choice import wanted
 from workers.parts import Parts, parts

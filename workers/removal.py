@@ -25,7 +25,8 @@ from fleetbeat.engine.rendering import render as render_bundle
 from fleetbeat.engine.weigh import Weigher
 from fleetbeat.engine.write import Done
 from fleetbeat.errors import FleetbeatError, LostLock, NotYet, Permanent, StoreUnavailable
-from fleetbeat.model import Manifest, ObjectId, ObjectResult, Revision
+from fleetbeat.model import Manifest, ObjectId, Revision
+from fleetbeat.model_results import ObjectResult
 from workers import memory, tally
 from workers.departing import BACK
 from workers.target import Target, target

@@ -15,7 +15,8 @@ from fleetbeat.decisions.lifecycle import Cure, Ending, ending, history_entry, n
 from fleetbeat.decisions.schedule import spread
 from fleetbeat.engine.plan import LEFT, Known, Plan
 from fleetbeat.errors import FleetbeatError, LostLock, StoreUnavailable
-from fleetbeat.model import Application, Health, HealthStatus, ObjectId, ObjectResult, Retry, Revision
+from fleetbeat.model import Application, ObjectId, Retry, Revision
+from fleetbeat.model_results import Health, HealthStatus, ObjectResult
 from workers import cluster_events, disputes, holds, memory, removal, tally
 from workers.departing import is_removal
 from workers.standing import noted

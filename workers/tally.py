@@ -15,7 +15,8 @@ from fleetbeat.decisions.ledger import Execution
 from fleetbeat.engine.plan import Known, known_from_json, known_to_json
 from fleetbeat.engine.write import Done
 from fleetbeat.errors import ConfigurationError
-from fleetbeat.model import Health, HealthStatus, ObjectId, ObjectResult
+from fleetbeat.model import ObjectId
+from fleetbeat.model_results import Health, HealthStatus, ObjectResult
 from workers.parts import Parts
 
 Entry = tuple[ObjectResult, Known | None]

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 import orjson
 
 from fleetbeat.errors import Rejected
-from fleetbeat.model import Health, ObjectId
+from fleetbeat.model import ObjectId
+from fleetbeat.model_results import Health
 from workers import memory
 
 #: Of an object that was written, and then waited for.

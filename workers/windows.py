@@ -15,7 +15,8 @@ from fleetbeat.decisions.changes import Fingerprint
 from fleetbeat.decisions.health import worst
 from fleetbeat.decisions.windows import How, Kind, Verdict, ask, stamp
 from fleetbeat.engine.plan import Plan
-from fleetbeat.model import Application, Health, ObjectId
+from fleetbeat.model import Application, ObjectId
+from fleetbeat.model_results import Health
 from workers import memory
 from workers.standing import noted
 from workers.task import Wait, Work

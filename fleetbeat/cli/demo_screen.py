@@ -14,7 +14,7 @@ from rich.text import Text
 from fleetbeat.cli.demo_picture import save
 from fleetbeat.cli.results import why_of
 from fleetbeat.client import Outcome, Progress
-from fleetbeat.model import ObjectResult
+from fleetbeat.model_results import ObjectResult
 
 _WIDTH = 100
 _STYLES = {

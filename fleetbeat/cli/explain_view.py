@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from fleetbeat.model import Manager, Revision
+from fleetbeat.model import Revision
+from fleetbeat.model_results import Manager
 
 
 def show(told: dict[str, Any]) -> None:

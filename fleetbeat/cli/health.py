@@ -14,7 +14,8 @@ import click
 from fleetbeat.cli.exits import Exit
 from fleetbeat.cli.output import output_option, table, word, write
 from fleetbeat.errors import CatalogError, ConfigurationError
-from fleetbeat.model import Body, Health, HealthRule, ObjectId, Origin
+from fleetbeat.model import Body, HealthRule, ObjectId, Origin
+from fleetbeat.model_results import Health
 
 _ANYWHERE = Origin("", 0, 0)
 _GOOD = ("Healthy", "Suspended")

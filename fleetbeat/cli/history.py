@@ -12,7 +12,8 @@ from fleetbeat.cli.completion import complete_application
 from fleetbeat.cli.results import lines_of
 from fleetbeat.cli.session import Session, unknown_application
 from fleetbeat.errors import SourceNotFound
-from fleetbeat.model import ObjectResult, Revision
+from fleetbeat.model import Revision
+from fleetbeat.model_results import ObjectResult
 
 
 @click.command(

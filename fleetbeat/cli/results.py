@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from fleetbeat.cli.output import word
-from fleetbeat.model import ObjectResult
+from fleetbeat.model_results import ObjectResult
 
 
 def lines_of(results: Iterable[ObjectResult]) -> Iterator[str]:

@@ -16,7 +16,8 @@ from fleetbeat.decisions import inventory, self_heal
 from fleetbeat.decisions.inventory import Claimant
 from fleetbeat.decisions.ledger import Place
 from fleetbeat.errors import Conflict, LostLock, NotYet, Refused
-from fleetbeat.model import CONFIG_MAP, NAMESPACE, Body, Manager, ObjectId
+from fleetbeat.model import CONFIG_MAP, NAMESPACE, Body, ObjectId
+from fleetbeat.model_results import Manager
 from fleetbeat.ports import ClusterPort, Seen
 
 FENCE = "fleetbeat.dev/fence"  #: annotation: integer, grows with every taking of the application's lock

@@ -10,7 +10,8 @@ from fleetbeat.decisions.fieldsets import HERE, leaves, text
 from fleetbeat.decisions.inventory import FIELD_MANAGER
 from fleetbeat.decisions.ledger import Entry, Write
 from fleetbeat.errors import SourceNotFound
-from fleetbeat.model import ApiResource, ApiSet, Body, Manager, ObjectId
+from fleetbeat.model import ApiResource, ApiSet, Body, ObjectId
+from fleetbeat.model_results import Manager
 
 
 def kind_of(apis: ApiSet, word: str) -> ApiResource:

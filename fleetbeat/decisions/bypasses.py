@@ -11,7 +11,8 @@ from typing import Any
 
 from fleetbeat.decisions import self_heal
 from fleetbeat.decisions.holds import Held, Hold, Scope, Subject, hits, standing, standing_on, told
-from fleetbeat.model import Application, Body, Manager, ObjectId
+from fleetbeat.model import Application, Body, ObjectId
+from fleetbeat.model_results import Manager
 
 
 @dataclass(frozen=True)

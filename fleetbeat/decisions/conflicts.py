@@ -15,7 +15,8 @@ from fleetbeat.decisions.changes import Path
 from fleetbeat.decisions.fieldsets import Steps, named_step, owned_at, text
 from fleetbeat.decisions.inventory import FIELD_MANAGER
 from fleetbeat.decisions.selectors import fits, overlaps, pointer_steps
-from fleetbeat.model import Body, ConflictPolicy, ConflictRule, Manager, ObjectId
+from fleetbeat.model import Body, ConflictPolicy, ConflictRule, ObjectId
+from fleetbeat.model_results import Manager
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,8 @@ from typing import Any, Literal
 
 from fleetbeat.decisions.schedule import backoff
 from fleetbeat.errors import Permanent
-from fleetbeat.model import HealthStatus, ObjectResult, Outcome, Phase, Retry, Revision, SyncStatus
+from fleetbeat.model import Retry, Revision
+from fleetbeat.model_results import HealthStatus, ObjectResult, Outcome, Phase, SyncStatus
 
 #: What started a run, as history tells it.
 Trigger = Literal["First", "Revision", "Spec", "Drift", "Request", "Retry", "Pending", "Removed", "Hold"]

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from fleetbeat.decisions.inventory import FIELD_MANAGER, HOOK_OF, PART_OF
-from fleetbeat.model import Body, Manager
+from fleetbeat.model import Body
+from fleetbeat.model_results import Manager
 
 # ── owner ────────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -16,7 +16,8 @@ from fleetbeat.decisions.holds import Held, moment
 from fleetbeat.decisions.inventory import FIELD_MANAGER
 from fleetbeat.decisions.ownership import changed_by
 from fleetbeat.decisions.problems import shown
-from fleetbeat.model import Body, Manager
+from fleetbeat.model import Body
+from fleetbeat.model_results import Manager
 
 SELF_HEAL = "fleetbeat.dev/self-heal"  #: annotation: "disabled", or "enabled", which is what holds without it
 SELF_HEAL_UNTIL = "fleetbeat.dev/self-heal-until"  #: annotation: RFC 3339 with a zone

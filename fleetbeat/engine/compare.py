@@ -28,7 +28,8 @@ from fleetbeat.engine.parallel import Requests
 from fleetbeat.engine.plan import LEFT, Change, Known
 from fleetbeat.engine.weigh import Weighed, Weigher
 from fleetbeat.errors import Conflict, NotYet, Refused, Rejected, Shared, Unauthorized
-from fleetbeat.model import ApiSet, Body, Manager, Manifest, ObjectId, ObjectResult
+from fleetbeat.model import ApiSet, Body, Manifest, ObjectId
+from fleetbeat.model_results import Manager, ObjectResult
 from fleetbeat.ports import ClusterPort
 
 

@@ -28,7 +28,8 @@ from fleetbeat.engine.plan import HookRun, Plan, Removal, StagePlan
 from fleetbeat.engine.remove import to_heir
 from fleetbeat.engine.write import TRIES
 from fleetbeat.errors import Conflict, NotYet, Refused, Rejected, Unauthorized
-from fleetbeat.model import ApiResource, ApiSet, Manifest, ObjectId, ObjectResult
+from fleetbeat.model import ApiResource, ApiSet, Manifest, ObjectId
+from fleetbeat.model_results import ObjectResult
 from fleetbeat.ports import ClusterPort, Seen
 
 DELETION_PHASES = ("PreDelete", "PostDelete")

@@ -20,7 +20,8 @@ from fleetbeat.engine.plan import HookRun
 from fleetbeat.engine.weigh import Weigher, try_creating
 from fleetbeat.engine.write import TRIES, Done
 from fleetbeat.errors import Conflict, NotYet, Refused, Rejected, Shared, Unauthorized
-from fleetbeat.model import ApiResource, ApiSet, Body, Health, Manifest, ObjectId, ObjectResult, Outcome, Propagation
+from fleetbeat.model import ApiResource, ApiSet, Body, Manifest, ObjectId, Propagation
+from fleetbeat.model_results import Health, ObjectResult, Outcome
 from fleetbeat.ports import Absent, ClusterPort, Expect, Seen, Written
 
 GONE = "deleted externally: nobody can tell any more whether it has done its work"

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from fleetbeat.decisions.health import binds_late, health, is_ignored, reporting
 from fleetbeat.decisions.health.custom import by_kind
 from fleetbeat.errors import FleetbeatError, LostLock
-from fleetbeat.model import ApiResource, ApiSet, Application, Body, Health
+from fleetbeat.model import ApiResource, ApiSet, Application, Body
+from fleetbeat.model_results import Health
 from fleetbeat.ports import ClusterPort
 
 _STORAGE_CLASS = ApiResource("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False)

@@ -17,7 +17,8 @@ from fleetbeat.decisions.fieldsets import Edit
 from fleetbeat.decisions.fights import Dispute, Disputes
 from fleetbeat.decisions.holds import Held
 from fleetbeat.decisions.hooks import SyncPhase
-from fleetbeat.model import Manager, Manifest, ObjectId, ObjectResult, Origin
+from fleetbeat.model import Manifest, ObjectId, Origin
+from fleetbeat.model_results import Manager, ObjectResult
 from fleetbeat.ports import Seen
 
 #: "apply" server-side, "replace" by PUT, "recreate" = delete, wait until it is gone, create

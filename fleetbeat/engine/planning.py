@@ -20,7 +20,8 @@ from fleetbeat.engine.parallel import Requests
 from fleetbeat.engine.plan import HookRun, Known, Plan, StagePlan
 from fleetbeat.engine.pruning import plan_pruning
 from fleetbeat.engine.weigh import Truces, Weigher, no_truces
-from fleetbeat.model import NAMESPACE, ApiSet, Application, Manifest, ObjectId, ObjectResult
+from fleetbeat.model import NAMESPACE, ApiSet, Application, Manifest, ObjectId
+from fleetbeat.model_results import ObjectResult
 from fleetbeat.ports import ClusterPort
 
 

@@ -13,7 +13,8 @@ from fleetbeat.decisions.options import COMPARE_OPTIONS
 from fleetbeat.decisions.pruning import going_reason, needs_confirmation, to_prune
 from fleetbeat.decisions.treatment import ignores_extraneous
 from fleetbeat.engine.plan import Removal, StagePlan
-from fleetbeat.model import ApiSet, Application, Body, ObjectId, ObjectResult
+from fleetbeat.model import ApiSet, Application, Body, ObjectId
+from fleetbeat.model_results import ObjectResult
 from fleetbeat.ports import Seen
 
 

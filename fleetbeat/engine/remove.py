@@ -14,7 +14,8 @@ from fleetbeat.engine.parallel import Requests
 from fleetbeat.engine.plan import Removal
 from fleetbeat.engine.write import TRIES, Done
 from fleetbeat.errors import Conflict, NotYet, Refused, Rejected, Unauthorized
-from fleetbeat.model import ApiSet, Body, ObjectId, ObjectResult, Outcome, Propagation
+from fleetbeat.model import ApiSet, Body, ObjectId, Propagation
+from fleetbeat.model_results import ObjectResult, Outcome
 from fleetbeat.ports import ClusterPort, Seen
 
 

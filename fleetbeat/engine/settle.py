@@ -10,7 +10,8 @@ from fleetbeat.decisions.inventory import PART_OF
 from fleetbeat.engine.judging import Judge
 from fleetbeat.engine.observe import object_id
 from fleetbeat.engine.plan import Known
-from fleetbeat.model import ApiSet, Body, Health, ObjectId
+from fleetbeat.model import ApiSet, Body, ObjectId
+from fleetbeat.model_results import Health
 from fleetbeat.ports import ClusterPort
 
 #: From so many objects of one kind in one namespace on, a LIST by label is cheaper than single reads.

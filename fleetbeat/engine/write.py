@@ -18,7 +18,8 @@ from fleetbeat.engine.parallel import Requests
 from fleetbeat.engine.plan import Change, HookRun, Known
 from fleetbeat.engine.weigh import Weigher
 from fleetbeat.errors import Conflict, NotYet, Refused, Rejected, Unauthorized
-from fleetbeat.model import NAMESPACE, ApiResource, ApiSet, Body, Health, Manifest, ObjectId, ObjectResult, Outcome
+from fleetbeat.model import NAMESPACE, ApiResource, ApiSet, Body, Manifest, ObjectId
+from fleetbeat.model_results import Health, ObjectResult, Outcome
 from fleetbeat.ports import Absent, ClusterPort, Seen, Written
 
 #: An object that moves at each of so many tries is fought over; the next tick says so again.

@@ -15,7 +15,8 @@ from fleetbeat.clients.runs import Runs, Turn
 from fleetbeat.clients.store import Store
 from fleetbeat.decisions.events import Event
 from fleetbeat.errors import CatalogError, ConfigurationError, StillRunning, StoreUnavailable
-from fleetbeat.model import ObjectId, ObjectResult
+from fleetbeat.model import ObjectId
+from fleetbeat.model_results import ObjectResult
 from fleetbeat.settings import Settings, load
 
 CONFIG = ObjectId("", "ConfigMap", "shop", "web-config")

@@ -17,8 +17,9 @@ from waiting import wait_for
 from fleetbeat.clients.cluster import KubernetesCluster
 from fleetbeat.engine.judging import Judge
 from fleetbeat.local.cluster import Cluster
-from fleetbeat.model import Application, Credential, Destination, Health, SecretText, Source
+from fleetbeat.model import Application, Credential, Destination, SecretText, Source
 from fleetbeat.model import Cluster as Described
+from fleetbeat.model_results import Health
 from fleetbeat.settings import Http
 
 MERGE = "application/merge-patch+json"

@@ -25,7 +25,8 @@ from fleetbeat.decisions.health import (
 from fleetbeat.decisions.health.conditions import reporting
 from fleetbeat.decisions.health.live import Live
 from fleetbeat.decisions.health.storage import binds_late
-from fleetbeat.model import Body, Health, HealthRule, HealthStatus
+from fleetbeat.model import Body, HealthRule
+from fleetbeat.model_results import Health, HealthStatus
 
 __all__ = ["IGNORE", "RULES", "binds_late", "health", "is_ignored", "reporting", "worst"]
 

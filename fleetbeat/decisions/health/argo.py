@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fleetbeat.decisions.health.live import Live, mapping
-from fleetbeat.model import Health, HealthStatus
+from fleetbeat.model_results import Health, HealthStatus
 
 _ROLLOUT: dict[str, HealthStatus] = {
     "Healthy": "Healthy",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from fleetbeat.decisions.health.conditions import behind
 from fleetbeat.decisions.health.live import Condition, Live
-from fleetbeat.model import Health
+from fleetbeat.model_results import Health
 
 #: Seconds for which an issuer may be unusable: the Secret it signs with is often made by the same sync.
 _ISSUER_GRACE = 60.0

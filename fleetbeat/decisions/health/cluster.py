@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from fleetbeat.decisions.health.conditions import not_yet_seen
 from fleetbeat.decisions.health.live import Live, read_conditions
-from fleetbeat.model import Health
+from fleetbeat.model_results import Health
 
 #: Seconds for which metrics may be missing: Pods of the same sync have to start, and be measured, first.
 _METRICS_GRACE = 120.0

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fleetbeat.decisions.health.live import Condition, Live, whole
-from fleetbeat.model import ApiResource, Health
+from fleetbeat.model import ApiResource
+from fleetbeat.model_results import Health
 
 #: Seconds after creation for which a missing status means "not yet". Controllers write their first one within two.
 SILENCE = 10.0

@@ -17,7 +17,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fleetbeat.decisions.health.live import Live
-from fleetbeat.model import Health, HealthRule, HealthStatus
+from fleetbeat.model import HealthRule
+from fleetbeat.model_results import Health, HealthStatus
 
 #: Characters of one expression. Whole status readings take a few hundred.
 MAX_EXPRESSION = 2_000

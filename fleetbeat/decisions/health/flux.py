@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from fleetbeat.decisions.health.conditions import behind
 from fleetbeat.decisions.health.live import Live
-from fleetbeat.model import Health
+from fleetbeat.model_results import Health
 
 _DOMAIN = "toolkit.fluxcd.io"
 

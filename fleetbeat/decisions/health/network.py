@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fleetbeat.decisions.health.live import Live, mapping, mappings
-from fleetbeat.model import Health
+from fleetbeat.model_results import Health
 
 
 def service(live: Live) -> Health:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fleetbeat.decisions.health.live import Live
-from fleetbeat.model import Body, Health
+from fleetbeat.model import Body
+from fleetbeat.model_results import Health
 
 #: set by the scheduler when a Pod that uses the claim has got a node: from then on a volume is on its way
 _SELECTED_NODE = "volume.kubernetes.io/selected-node"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from fleetbeat.decisions.health.conditions import not_yet_seen
 from fleetbeat.decisions.health.live import Live, mapping, mappings, whole
-from fleetbeat.model import Health
+from fleetbeat.model_results import Health
 
 _NO_DEADLINE = 2_147_483_647
 #: kstatus: an unschedulable Pod is a failure after this many seconds

@@ -20,7 +20,8 @@ from fleetbeat.clients.holds import Held
 from fleetbeat.decisions.promise import Promise
 from fleetbeat.engine.preview import Preview
 from fleetbeat.errors import FleetbeatError, ManifestError, SourceNotFound, SourceUnavailable, StillRunning
-from fleetbeat.model import Application, Cluster, Destination, ObjectId, ObjectResult, Revision, Source
+from fleetbeat.model import Application, Cluster, Destination, ObjectId, Revision, Source
+from fleetbeat.model_results import ObjectResult
 
 DIGEST = "sha256:" + "a" * 64
 CONFIG = ObjectId("", "ConfigMap", "shop", "web-config")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from fleetbeat.cli.results import lines_of
-from fleetbeat.model import ObjectId, ObjectResult
+from fleetbeat.model import ObjectId
+from fleetbeat.model_results import ObjectResult
 
 
 def test_hooks_stand_under_their_phase_in_the_order_of_a_sync() -> None:

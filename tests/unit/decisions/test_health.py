@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetbeat.decisions.health import IGNORE, RULES, custom, health, is_ignored, worst
-from fleetbeat.model import Health, HealthRule
+from fleetbeat.model import HealthRule
+from fleetbeat.model_results import Health
 
 CASES = Path(__file__).parents[2] / "golden" / "health"
 

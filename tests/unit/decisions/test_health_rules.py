@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetbeat.decisions.health import custom, health
-from fleetbeat.model import Health, HealthRule
+from fleetbeat.model import HealthRule
+from fleetbeat.model_results import Health
 
 KNOWN = ". Known are apiVersion, kind, metadata, spec, status, data, self, which is the whole object"
 PROBLEMS = {

@@ -9,7 +9,8 @@ import pytest
 from fleetbeat.decisions import lifecycle
 from fleetbeat.decisions.schedule import spread
 from fleetbeat.errors import ClusterUnavailable, ManifestError, NotYet, Refused, Unauthorized
-from fleetbeat.model import ObjectId, ObjectResult, Retry, Revision
+from fleetbeat.model import ObjectId, Retry, Revision
+from fleetbeat.model_results import ObjectResult
 
 WEB = ObjectId("", "ConfigMap", "shop", "web")
 SYNCED = {"attempted": "sha256:a", "spec": "s1", "phase": "Succeeded"}

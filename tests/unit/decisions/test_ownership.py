@@ -7,7 +7,7 @@ import pytest
 from fleetbeat.decisions.changes import changed_paths
 from fleetbeat.decisions.inventory import PART_OF
 from fleetbeat.decisions.ownership import Foreign, Ours, Unowned, changed_by, latest_foreign, owner_of
-from fleetbeat.model import Manager
+from fleetbeat.model_results import Manager
 
 OURS = "applyset-ours-v1"
 

@@ -9,7 +9,8 @@ import pytest
 
 from fleetbeat.engine.judging import Judge
 from fleetbeat.errors import FleetbeatError, LostLock, Unauthorized
-from fleetbeat.model import ApiResource, ApiSet, Application, Body, Destination, Health, HealthRule, Source
+from fleetbeat.model import ApiResource, ApiSet, Application, Body, Destination, HealthRule, Source
+from fleetbeat.model_results import Health
 
 APIS = ApiSet(
     (

@@ -5,7 +5,8 @@ from __future__ import annotations
 import orjson
 
 from fleetbeat.engine.plan import HookRun, Plan, StagePlan
-from fleetbeat.model import ObjectId, ObjectResult
+from fleetbeat.model import ObjectId
+from fleetbeat.model_results import ObjectResult
 
 JOB = ObjectId("batch", "Job", "shop", "migrate")
 WEB = ObjectId("apps", "Deployment", "shop", "web")

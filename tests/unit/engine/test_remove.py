@@ -14,7 +14,8 @@ from fleetbeat.engine.parallel import Requests
 from fleetbeat.engine.plan import Removal
 from fleetbeat.engine.remove import remove_tier, still_there
 from fleetbeat.errors import Conflict
-from fleetbeat.model import ApiResource, Body, ObjectId, ObjectResult
+from fleetbeat.model import ApiResource, Body, ObjectId
+from fleetbeat.model_results import ObjectResult
 from fleetbeat.ports import Seen, Written
 
 KEY = ObjectId("", "ConfigMap", "shop", "web")

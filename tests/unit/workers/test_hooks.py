@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from fleetbeat.engine.plan import Plan, StagePlan
-from fleetbeat.model import ObjectId, ObjectResult
+from fleetbeat.model import ObjectId
+from fleetbeat.model_results import ObjectResult
 from workers.hooks import after_failure
 from workers.task import Next
 

@@ -12,7 +12,8 @@ from fleetbeat.clients.store import Store
 from fleetbeat.decisions.changes import Fingerprint
 from fleetbeat.engine.plan import Change, Known
 from fleetbeat.engine.write import Done
-from fleetbeat.model import Health, ObjectId, ObjectResult, Outcome
+from fleetbeat.model import ObjectId
+from fleetbeat.model_results import Health, ObjectResult, Outcome
 from fleetbeat.ports import Seen
 from workers import tally
 
