@@ -244,7 +244,15 @@ class Fleet:
         publish_reconcile(self.celery, [app], WORK_QUEUE)
 
     def tick(self, app: str, *, timeout: float = 60) -> str:
-        """Ring, and wait until the look and the run it may begin are over. Returns what Flower shows of the look."""
+        """Ring, and wait until the look and the run it may begin are over. Returns what Flower shows of the look.
+
+        One that gave way to the look of another application at the same kind is rung again, as beat would.
+        """
+        while (words := self._look(app, timeout)).startswith("another worker is asking"):
+            pass
+        return words
+
+    def _look(self, app: str, timeout: float) -> str:
         task = uuid.uuid4().hex
         self.celery.send_task(RECONCILE, args=[app], queue=WORK_QUEUE, task_id=task, declare=[])
         logs = list(self.folder.glob("worker-*.log"))
