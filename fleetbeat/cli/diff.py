@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import click
 
+from fleetbeat.cli import output as out
 from fleetbeat.cli.completion import complete_application
 from fleetbeat.cli.exits import Exit, code_of, tell
 from fleetbeat.cli.session import Session
@@ -22,12 +23,14 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 Examples:
   fleetbeat diff shop
   fleetbeat diff shop --revision v2
+  fleetbeat diff shop -o json | jq -r '.changes[] | .action, .name, .fields[]'
 Exit code 0: nothing would change; 1: something would; 3 or 4: it could not be compared."""
 )
 @click.argument("app", shell_complete=complete_application)
 @click.option("--revision", help="Compare with this tag or digest instead of the catalog's.")
+@out.output_option
 @click.pass_context
-def diff(ctx: click.Context, app: str, revision: str | None) -> None:
+def diff(ctx: click.Context, app: str, revision: str | None, output: str) -> None:
     """What a sync would change, as the API server sees it.
 
     Every object is sent to the API server as a dry run, so defaults and admission count as they would in a sync.
@@ -44,10 +47,14 @@ def diff(ctx: click.Context, app: str, revision: str | None) -> None:
             raise
         tell(error)
         ctx.exit(Exit.CONFIGURATION)  # 1 would say that the two were compared and differ
+    left = _left(session, application)
+    if output != "table":
+        out.write({"changes": [change.to_json() for change in changes], "refusal": refusal, "notes": left}, output)
+        ctx.exit(Exit.FAILED if changes else Exit.OK)
     show(changes, refusal)
     if not changes:
         click.echo(f"{app}: nothing would change")
-    for line in _left(session, application):
+    for line in left:
         click.echo(f"note: {line}", err=True)
     ctx.exit(Exit.FAILED if changes else Exit.OK)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from fleetbeat.decisions.changes import unified
+from fleetbeat.decisions.changes import changed_paths, format_path, unified
 from fleetbeat.engine.compare import Comparison
 from fleetbeat.engine.plan import Plan
 from fleetbeat.engine.remove import why_pruned
@@ -24,6 +24,19 @@ class Preview:
     action: Action
     reason: str
     text: str  #: unified diff, "" for what is refused
+    fields: tuple[str, ...] = ()  #: places that change, ``spec.template.spec.containers[name=web].image``
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs; Secrets are masked as in the text."""
+        key = self.id
+        place = {"group": key.group, "kind": key.kind, "namespace": key.namespace, "name": key.name}
+        told = {"action": self.action, **place, "reason": self.reason.removeprefix(f"{key}: ")}
+        return {**told, "fields": list(self.fields), "diff": self.text}
+
+
+def _compared(key: ObjectId, action: Action, reason: str, live: Body | None, after: Body | None) -> Preview:
+    paths = changed_paths(live, after) if live is not None and after is not None else ()
+    return Preview(key, action, reason, unified(live, after), tuple(map(format_path, paths)))
 
 
 def previews(
@@ -46,13 +59,13 @@ def previews(
             action: Action = "create" if change.seen is None else "configure"
             if change.how == "recreate":
                 action = "replace"
-            found.append(Preview(key, action, change.reason, unified(verdict.live, after)))
+            found.append(_compared(key, action, change.reason, verdict.live, after))
         elif result is not None and result.outcome == "failed":
             found.append(Preview(key, "refuse", result.reason, ""))
         elif result is not None and verdict.shared:
             found.append(Preview(key, "leave", result.reason, ""))
         elif result is not None and result.outcome == "skipped":
-            found.append(Preview(key, "configure", result.reason, unified(verdict.live, verdict.wanted)))
+            found.append(_compared(key, "configure", result.reason, verdict.live, verdict.wanted))
     found += [Preview(r.id, "prune", why_pruned(r), unified(pruned.get(r.id), None)) for r in plan.removals]
     found += [Preview(result.id, "keep", result.reason, "") for result in plan.settled if result.outcome == "kept"]
     found += [Preview(result.id, "refuse", result.reason, "") for result in plan.failed if result.phase]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -74,3 +75,20 @@ def test_a_plan_nobody_has_saved(shop: Prepared) -> None:
     refused = run(fleet, "sync", app, "--plan", "0123456789ab", "--wait")
     assert refused.returncode == 1
     assert "plan 0123456789ab is not carried out: it has expired, or never was" in refused.stderr
+
+
+def test_what_would_change_as_a_program_reads_it(shop: Prepared) -> None:
+    fleet, app, namespace = shop
+    shown = run(fleet, "diff", app, "-o", "json")
+    assert shown.returncode == 1, shown.stderr
+    told = json.loads(shown.stdout)
+    assert (told["refusal"], told["notes"]) == ("", [])
+    assert [(change["action"], change["name"], change["fields"]) for change in told["changes"]] == [
+        ("configure", "web", ["data.version"]),
+        ("create", "new", []),
+        ("prune", "old", []),
+    ]
+    assert {(change["group"], change["kind"], change["namespace"]) for change in told["changes"]} == {
+        ("", "ConfigMap", namespace)
+    }
+    assert "+  version: '2'" in told["changes"][0]["diff"]

@@ -3,6 +3,7 @@
 # ruff: noqa: ARG002 - fakes have the signature of what they stand for
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -163,6 +164,16 @@ def test_diff_exits_like_diff() -> None:
         "+b",
         "nothing is pruned: the bundle is empty",
     ]
+
+
+def test_diff_for_programs() -> None:
+    change = Preview(CONFIG, "configure", "data.greeting", "--- live", ("data.greeting",))
+    shown = invoke(Fake(previews=([change], "nothing is pruned")), "diff", "shop", "-o", "json")
+    assert shown.exit_code == Exit.FAILED
+    place = {"group": "", "kind": "ConfigMap", "namespace": "shop", "name": "web-config"}
+    told = {"action": "configure", **place, "reason": "data.greeting", "fields": ["data.greeting"], "diff": "--- live"}
+    assert json.loads(shown.stdout) == {"changes": [told], "refusal": "nothing is pruned", "notes": []}
+    assert invoke(Fake(), "diff", "shop", "-o", "json").exit_code == Exit.OK
 
 
 def test_diff_names_an_object_once() -> None:
