@@ -24,6 +24,11 @@ class Seen:
     uid: str
     resource_version: str
 
+    @classmethod
+    def of(cls, live: Body) -> Seen:
+        """The state of an object as it was read, or of its metadata from a list."""
+        return cls(live["metadata"]["uid"], live["metadata"]["resourceVersion"])
+
 
 Expect = Absent | Seen
 

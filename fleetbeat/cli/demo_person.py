@@ -35,12 +35,11 @@ def edit_greeting(stage: Stage, text: str) -> None:
     live = read(stage.cluster, _CONFIG)
     if resource is None or live is None:
         raise Rejected(f"{_CONFIG}: not there to be edited")
-    metadata = live["metadata"]
     body = {
         "apiVersion": "v1",
         "kind": _CONFIG.kind,
         "metadata": {"name": _CONFIG.name, "namespace": _CONFIG.namespace},
         **change,
     }
-    seen = Seen(metadata["uid"], metadata["resourceVersion"])
+    seen = Seen.of(live)
     stage.cluster.apply(resource, body, expect=seen, force=True, manager=_MANAGER)

@@ -126,9 +126,8 @@ class Catalogs:
 
     def publish_error(self, text: str) -> None:
         """The catalog on disk is broken: say so. The last good one stays in force."""
+        now = self._store.now()
         with errors():
-            seconds, micros = self._store.redis.time()
-            now = seconds * 1000 + micros // 1000
             self._store.redis.hset(keys.CATALOG_STATUS, mapping={"error": text, "at": now})
 
     def status(self) -> CatalogStatus:

@@ -171,8 +171,7 @@ class _Shelf:
 
     def sweep(self) -> dict[str, list[Entry]]:
         """List, keep, return: ApplySet id → entries."""
-        with errors():
-            now: Any = self.store.redis.time()
+        now = self.store.now()
         bodies = self.cluster.list(self.resource, selector=PART_OF, namespace=self.namespace, metadata_only=True)
         shares: dict[str, list[Entry]] = {}
         for body in bodies:
@@ -181,7 +180,7 @@ class _Shelf:
             shares.setdefault(metadata["labels"][PART_OF], []).append(
                 [metadata.get("namespace", ""), metadata["name"], *mark]
             )
-        fields: Any = {_AT: now[0] * 1000 + now[1] // 1000}
+        fields: Any = {_AT: now}
         fields |= {owner: orjson.dumps(share) for owner, share in shares.items()}
         with errors():
             pipe = self.store.redis.pipeline(transaction=True)

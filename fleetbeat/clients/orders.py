@@ -23,7 +23,7 @@ class Orders:
 
     def pin(self, app: str, digest: str, *, by: str, reason: str) -> None:
         """Keep ``app`` at ``digest`` until ``unpin``. The pin is in what ``Runs.look`` reads."""
-        values = dict(zip(_PIN, (digest, by, reason, self._now()), strict=True))
+        values = dict(zip(_PIN, (digest, by, reason, self._store.now()), strict=True))
         with errors():
             self._store.redis.hset(keys.orders(app), mapping=values)  # type: ignore[arg-type]
 
@@ -39,7 +39,7 @@ class Orders:
 
     def veto(self, digest: str, *, by: str, reason: str) -> None:
         """Keep ``digest`` out of every application until ``lift``."""
-        entry = orjson.dumps({"by": by, "reason": reason, "at": self._now()})
+        entry = orjson.dumps({"by": by, "reason": reason, "at": self._store.now()})
         with errors():
             self._store.redis.hset(keys.VETOES, digest, entry)
 
@@ -72,11 +72,6 @@ class Orders:
         with errors():
             text: Any = self._store.redis.get(keys.promise(plan_id))
         return Promise.from_json(text) if text is not None else None
-
-    def _now(self) -> int:
-        with errors():
-            now: Any = self._store.redis.time()
-        return int(now[0] * 1000 + now[1] // 1000)
 
 
 def _order(digest: str, entry: bytes) -> Order:

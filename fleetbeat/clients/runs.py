@@ -266,9 +266,7 @@ class Runs:
 
     def now(self) -> int:
         """ms since epoch by the server's clock."""
-        with errors():
-            now: Any = self._store.redis.time()
-        return int(now[0] * 1000 + now[1] // 1000)
+        return self._store.now()
 
     def look_again(self, app: str, seconds: float) -> None:
         """Make an application that has no run due in so many seconds, whatever its regular slot is."""

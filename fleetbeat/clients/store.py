@@ -59,6 +59,12 @@ class Store:
                 self._scripts[name] = self.redis.register_script(source(name))
             return self._scripts[name](keys=list(keys), args=list(args))
 
+    def now(self) -> int:
+        """ms since epoch by the server's clock. Raises StoreUnavailable."""
+        with errors():
+            now: Any = self.redis.time()
+        return int(now[0] * 1000 + now[1] // 1000)
+
     def seal(self, plain: bytes, context: str) -> bytes:
         """Encrypt and authenticate. ``context`` (the key it is stored under) must be the same when opening."""
         nonce = os.urandom(_NONCE)

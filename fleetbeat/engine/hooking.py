@@ -128,7 +128,7 @@ class Hooks:
                 return f"still runs, so {why} does not delete it"
             try:
                 self._cluster.delete(
-                    resource, one.id.namespace, one.id.name, seen=_seen(live), propagation=_propagation(one.id)
+                    resource, one.id.namespace, one.id.name, seen=Seen.of(live), propagation=_propagation(one.id)
                 )
             except Conflict:
                 continue
@@ -187,14 +187,14 @@ class Hooks:
                 "make way for one; delete it or give the hook another name"
             )
         if not replaces and not live["metadata"].get("deletionTimestamp"):
-            return _seen(live)
+            return Seen.of(live)
         self._delete(resource, key, live)
         return Absent()
 
     def _delete(self, resource: ApiResource, key: ObjectId, live: Body) -> None:
         """Raises NotYet until the object has gone: what it runs has to end first."""
         if not live["metadata"].get("deletionTimestamp"):
-            self._cluster.delete(resource, key.namespace, key.name, seen=_seen(live), propagation=_propagation(key))
+            self._cluster.delete(resource, key.namespace, key.name, seen=Seen.of(live), propagation=_propagation(key))
         if self._cluster.get(resource, key.namespace, key.name) is not None:
             raise NotYet(f"{key} of an earlier run is being deleted; it is created anew when it is gone")
 
@@ -257,7 +257,3 @@ def _hook(manifest: Manifest) -> Hook:
 def _propagation(key: ObjectId) -> Propagation:
     """Core objects have nothing below them. A Job is gone when its Pods are: the next copy must not run beside them."""
     return "Foreground" if key.group else "Background"
-
-
-def _seen(live: Body) -> Seen:
-    return Seen(live["metadata"]["uid"], live["metadata"]["resourceVersion"])

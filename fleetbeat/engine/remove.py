@@ -127,7 +127,7 @@ def _remove(
                 return _done(removal, "kept", why)
             if exact:
                 raise Refused(f"{key} was changed since the plan was saved; it is not deleted") from None
-            seen = Seen(live["metadata"]["uid"], live["metadata"]["resourceVersion"])
+            seen = Seen.of(live)
             continue
         if written is None:
             return _done(removal, "pruned", "was gone already")

@@ -128,7 +128,7 @@ class Weigher:
     def weigh(self, resource: ApiResource, manifest: Manifest, live: Body) -> Weighed:
         """Raises Refused (another owner, a conflict to report), NotYet (it is being deleted) and the server's no."""
         key, metadata = manifest.id, live["metadata"]
-        seen = Seen(metadata["uid"], metadata["resourceVersion"])
+        seen = Seen.of(live)
         treated = self.treatment(manifest, live)
         if treated.mode in ("leave", "create"):
             return Weighed(live, seen, live, notes=(f"left alone: {treated.why}",))
@@ -253,7 +253,7 @@ class Weigher:
         error: Rejected,
     ) -> Weighed:
         """A field that cannot be changed: only where it is asked for is the object deleted and created anew."""
-        key, metadata = manifest.id, live["metadata"]
+        key = manifest.id
         if not treated.force:
             careful = " (all that is in it goes too)" if key.group_kind in PRECIOUS else ""
             raise Rejected(
@@ -261,12 +261,12 @@ class Weigher:
                 "argocd.argoproj.io/sync-options: Force=true"
             )
         if truce := self.truce(key, WHOLE, ""):
-            seen = Seen(metadata["uid"], metadata["resourceVersion"])
+            seen = Seen.of(live)
             return Weighed(live, seen, live, notes=(fights.told(WHOLE, truce),), truces={WHOLE: truce})
         self._try_creating(resource, manifest, wanted, error)
         return Weighed(
             live,
-            Seen(metadata["uid"], metadata["resourceVersion"]),
+            Seen.of(live),
             wanted,
             how="recreate",
             adopted=not isinstance(owner_of(live, self._applyset), Ours),

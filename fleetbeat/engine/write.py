@@ -153,12 +153,12 @@ class _Writer:
             return self._cluster.apply(resource, wanted, expect=Absent(), force=True)
         if change.how == "replace":
             live = self._cluster.get(resource, change.id.namespace, change.id.name)
-            if live is None or _seen(live) != seen:
+            if live is None or Seen.of(live) != seen:
                 raise Conflict(f"{change.id} was changed since it was looked at")
             return self._cluster.replace(resource, self._weigher.replacing(wanted, live, change.edits))
         if change.patch:
             patched = self._cluster.patch(resource, change.id.namespace, change.id.name, change.patch)
-            seen = _seen(patched.body)
+            seen = Seen.of(patched.body)
         return self._cluster.apply(resource, wanted, expect=seen, force=True)
 
     def _delete(self, resource: ApiResource, change: Change, seen: Seen) -> None:
@@ -166,7 +166,7 @@ class _Writer:
         namespace, name = change.id.namespace, change.id.name
         live = self._cluster.get(resource, namespace, name)
         if live is not None and not live["metadata"].get("deletionTimestamp"):
-            if _seen(live) != seen:
+            if Seen.of(live) != seen:
                 raise Conflict(f"{change.id} was changed since it was looked at")
             self._cluster.delete(resource, namespace, name, seen=seen)
             live = self._cluster.get(resource, namespace, name)
@@ -208,10 +208,6 @@ class _Writer:
             Known(self._weigher.hash(manifest), fingerprint(live, result.id.group_kind), state.status),
             state,
         )
-
-
-def _seen(live: Body) -> Seen:
-    return Seen(live["metadata"]["uid"], live["metadata"]["resourceVersion"])
 
 
 def ensure_namespace(cluster: ClusterPort, name: str) -> None:
