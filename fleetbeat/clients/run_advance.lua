@@ -22,9 +22,16 @@ if ARGV[9] ~= '' then
   redis.call('XADD', KEYS[5], 'MAXLEN', '~', ARGV[10], '*', 'app', ARGV[1], 'event', ARGV[9])
 end
 redis.call('DEL', KEYS[2])
--- A long wait is looked at on the way.
-local look = ARGV[6] == 'waiting' and tonumber(redis.call('HGET', KEYS[1], 'look') or '')
-redis.call('ZADD', KEYS[3], now + math.min(ARGV[7], look or ARGV[7]), ARGV[1])
+local pause = tonumber(ARGV[7])
+if ARGV[6] == 'waiting' then
+  -- A long wait is looked at on the way; one that somebody rang for before it began, now: claimed (run_resume.lua) or
+  -- not, that was for the step that has just ended.
+  pause = math.min(pause, tonumber(redis.call('HGET', KEYS[1], 'look') or '') or pause)
+  if redis.call('HDEL', KEYS[1], 'rang') == 1 or tonumber(redis.call('ZSCORE', KEYS[3], ARGV[1]) or now + 1) <= now then
+    pause = 0
+  end
+end
+redis.call('ZADD', KEYS[3], now + pause, ARGV[1])
 if ARGV[8] == '1' then
   redis.call('LPUSH', KEYS[4], ARGV[1])
   redis.call('LTRIM', KEYS[4], 0, 0)

@@ -4,6 +4,8 @@
 --   reply {"publish", run, step, fence} | {"leave", why}
 -- A step is published when its wake-up has come, when its worker died (working, no lock), or when its message must be
 -- lost (queued for longer than the lease, which doubles each time: a long queue is not filled with copies).
+-- A step that is on its way is left alone, but should it end in a wait, that is looked at at once (rang): whatever made
+-- somebody ring, a word of a person or the end of what is waited for, may have come too late for the step to see.
 local record = redis.call('HMGET', KEYS[1], 'run', 'step', 'fence', 'state', 'queued', 'wake', 'rung', 'look')
 if not record[1] then
   return {'leave', 'no run'}
@@ -19,6 +21,7 @@ if ttl > tonumber(ARGV[2]) then -- the clock went back (field case j4): a dead w
   redis.call('PEXPIRE', KEYS[2], ttl)
 end
 if ttl > 0 then
+  redis.call('HSET', KEYS[1], 'rang', '1')
   due(now + ttl + 250)
   return {'leave', 'working'}
 end
@@ -31,6 +34,7 @@ if record[4] == 'waiting' and not back and ARGV[4] ~= '1' and now < tonumber(rec
   redis.call('PEXPIRE', KEYS[1], ARGV[5]) -- a window may be shut for longer than a record is kept
   return {'leave', 'waiting'}
 elseif record[4] == 'queued' and not back and now < tonumber(record[5]) + lease * 0.9 then
+  redis.call('HSET', KEYS[1], 'rang', '1')
   due(tonumber(record[5]) + lease)
   return {'leave', 'queued'}
 end

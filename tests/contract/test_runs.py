@@ -299,6 +299,46 @@ def test_resume_ends_a_wait_when_told_so(runs: Runs) -> None:
     assert runs.resume("shop", now=True) == "queued", "and publishes it once"
 
 
+def _asked(runs: Runs, store: Store) -> None:
+    assert runs.request("shop", "q1", by="anna", reason="", confirm_prune=True) == "r1"
+
+
+def _awaited(runs: Runs, store: Store) -> None:
+    runs.wait_for_others("shop", ["database"])
+    runs.ring_waiters("database")
+
+
+def _claimed(runs: Runs, store: Store) -> None:
+    assert runs.resume("shop") in ("working", "queued")
+
+
+@pytest.mark.parametrize(
+    ("at_work", "ring"),
+    [
+        (True, (_asked, _claimed)),
+        (True, (_awaited,)),
+        (True, (_awaited, _claimed)),
+        (False, (_asked, _claimed)),
+        (False, (_awaited, _claimed)),
+    ],
+)
+def test_who_rings_while_a_step_is_on_its_way_is_heard_when_it_waits(
+    runs: Runs, store: Store, at_work: bool, ring: tuple[Callable[[Runs, Store], None], ...]
+) -> None:
+    """A confirmation, the end of what is waited for: it may have come too late for the step to see it."""
+    started(runs)
+    turn = begun(runs) if at_work else None
+    for act in ring:
+        act(runs, store)
+    assert runs.wait(turn or begun(runs), "pull", 60, {})
+    assert due_in(store) <= 0
+    assert store.redis.llen(keys.BELL) == 1
+    # Once: the look that follows finds what it finds, and the wait goes on.
+    assert runs.resume("shop", now=True) == ("r1", "pull", int(runs.look("shop").run["fence"]))
+    assert runs.wait(begun(runs, token="t2"), "pull", 60, {})
+    assert due_in(store) > 50
+
+
 def test_resume_goes_on_after_a_wait(runs: Runs) -> None:
     started(runs)
     turn = begun(runs)
