@@ -51,7 +51,9 @@ def shut(work: Work, application: Application, plan: Plan, number: int) -> Wait 
         return None
     remember(work, plan)
     every = min(application.sync.interval, LONGEST_LOOK)
-    seconds = (verdict.until - at).total_seconds() + 0.001 if verdict.until else every
+    ahead = ((verdict.until or verdict.sure) - at).total_seconds() + 0.001
+    # Of thousands of windows only the near future is looked at: the wait ends with that, and it is asked again.
+    seconds = ahead if verdict.until else min(every, ahead)
     fields = {"window": mark(application), "look": str(int(every * 1000)), "others": ""}
     return Wait(turn.step, seconds, _message(plan, number, verdict), fields, blocked="SyncWindow")
 

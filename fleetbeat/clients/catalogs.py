@@ -72,7 +72,7 @@ class Catalogs:
         for entry, document in documents.items():
             plain = orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
             if self._plain(entry, old.get(entry)) != plain:
-                changed += [entry, self._store.seal(plain, context=_context(entry))]
+                changed += [entry, self._store.seal_document(plain, context=_context(entry))]
         gone = [entry for entry in old if entry not in documents]
         leaving = self._leaving(old, gone)
         applications = {entry.removeprefix(_APPLICATION) for entry in documents if entry.startswith(_APPLICATION)}
@@ -198,7 +198,7 @@ class Catalogs:
     def _entry(self, entry: str, sealed: bytes, parse: Callable[[Mapping[str, Any], str], T]) -> _Parsed:
         known = self._parsed.get(entry)
         if known is None or known[0] != sealed:
-            plain = self._store.unseal(sealed, context=_context(entry))
+            plain = self._store.unseal_document(sealed, context=_context(entry))
             document = orjson.loads(plain)
             known = _Parsed((sealed, _wanted(document), parse(document, f"{entry} in Redis")))
             self._parsed[entry] = known
@@ -208,7 +208,7 @@ class Catalogs:
         if sealed is None:
             return None
         try:
-            return self._store.unseal(sealed, context=_context(entry))
+            return self._store.unseal_document(sealed, context=_context(entry))
         except ConfigurationError:
             return None  # of an older key, or altered: written anew
 

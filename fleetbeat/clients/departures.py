@@ -49,13 +49,13 @@ class Departures:
             sealed, *said = cast("list[bytes | None]", self._store.redis.hmget(keys.DEPARTING, fields))
         if sealed is None:
             return None
-        kept = orjson.loads(self._store.unseal(sealed, _context(app)))
+        kept = orjson.loads(self._store.unseal_document(sealed, _context(app)))
         name = kept["cluster"]["metadata"]["name"]
         entry = f"Cluster/{name}"
         with errors():
             current = cast("bytes | None", self._store.redis.hget(keys.CATALOG, entry))
         # Credentials are rotated; those of the day it left may be good for nothing now.
-        cluster = orjson.loads(self._store.unseal(current, f"catalog:{entry}")) if current else kept["cluster"]
+        cluster = orjson.loads(self._store.unseal_document(current, f"catalog:{entry}")) if current else kept["cluster"]
         since, held, go, confirmed, skip_hooks, *phases = ((word or b"").decode() for word in said)
         both = orjson.dumps([kept["application"], cluster], option=orjson.OPT_SORT_KEYS)
         return Departure(
@@ -97,7 +97,7 @@ class Departures:
 
 def seal(store: Store, app: str, application: Mapping[str, Any], cluster: Mapping[str, Any]) -> bytes:
     """What is kept of one that departs."""
-    return store.seal(orjson.dumps({"application": application, "cluster": cluster}), _context(app))
+    return store.seal_document(orjson.dumps({"application": application, "cluster": cluster}), _context(app))
 
 
 def names_of(fields: Mapping[bytes, bytes] | list[bytes]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from itertools import product
 
 from fleetbeat.errors import FleetbeatError
@@ -52,7 +53,8 @@ def is_about(window: SyncWindow, group: str | None, kind: str) -> bool:
     return False
 
 
-def alternatives(pattern: str) -> list[str]:
+@lru_cache(maxsize=16384)  # each window of a project is asked for each of its applications
+def alternatives(pattern: str) -> tuple[str, ...]:
     """``{web,api}-*`` → ``web-*``, ``api-*``. Raises GlobProblem."""
     parts: list[list[str]] = []
     rest = pattern
@@ -71,7 +73,7 @@ def alternatives(pattern: str) -> list[str]:
         raise GlobProblem("holds a backslash; only *, ?, [a-z] and {a,b} have a meaning")
     if _product(map(len, parts)) > _MOST_ALTERNATIVES:
         raise GlobProblem(f"stands for more than {_MOST_ALTERNATIVES} patterns")
-    return ["".join(words) for words in product(*parts)]
+    return tuple("".join(words) for words in product(*parts))
 
 
 def _product(numbers: Iterable[int]) -> int:
@@ -83,7 +85,12 @@ def _product(numbers: Iterable[int]) -> int:
 
 def _any(patterns: Iterable[str], texts: Iterable[str]) -> bool:
     texts = list(texts)
-    return any(fnmatchcase(text, glob) for pattern in patterns for glob in alternatives(pattern) for text in texts)
+    for pattern in patterns:
+        for glob in alternatives(pattern):
+            for text in texts:
+                if fnmatchcase(text, glob):
+                    return True
+    return False
 
 
 def _holds(requirement: LabelRequirement, labels: Mapping[str, str]) -> bool:

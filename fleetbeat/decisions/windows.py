@@ -39,6 +39,7 @@ class Verdict:
     open: bool
     by: tuple[SyncWindow, ...]  #: those that make it so; none when it is open because nothing is against it
     until: datetime | None  #: UTC, the first moment with another answer; None = none in sight
+    sure: datetime  #: UTC, the answer is the same at least until then; later than ``until`` never
 
     def __str__(self) -> str:
         """``shut until 2026-11-30T22:00:00Z by deny "0 9 * * *" for 8h (Project web: office hours)``."""
@@ -72,8 +73,9 @@ def ask(
     tracks = [_Track(window, at) for window in relevant]
     answer = _decide(groups, tracks, how)
     if not answer.open and started is not None and _overruns(groups, tracks, relevant, how, started):
-        return Verdict(True, answer.by, None)
-    return Verdict(answer.open, answer.by, _change(groups, tracks, how, answer, at))
+        return Verdict(True, answer.by, None, at)
+    until, sure = _change(groups, tracks, how, answer, at)
+    return Verdict(answer.open, answer.by, until, sure)
 
 
 # ── now ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -190,8 +192,11 @@ def _overruns(
 
 def _change(
     groups: Sequence[tuple[int, ...]], tracks: Sequence[_Track], how: How, answer: _Answer, at: datetime
-) -> datetime | None:
-    """The first moment with another answer. Moves from edge to edge, over all that cannot matter before."""
+) -> tuple[datetime | None, datetime]:
+    """The first moment with another answer, None = none in sight, and how far ahead was looked.
+
+    Moves from edge to edge, over all that cannot matter before.
+    """
     now, wanted = answer, not answer.open
     limit, looks = at + _HORIZON, 0
     while now.edge < limit and looks < _MOST_LOOKS:
@@ -203,5 +208,5 @@ def _change(
                 looks += 1
         now = _decide(groups, tracks, how)
         if now.open is wanted:
-            return moment
-    return None
+            return moment, moment
+    return None, now.edge

@@ -98,6 +98,21 @@ def test_redis_shows_no_content_and_no_unkeyed_hash(catalogs: Catalogs, store: S
         assert marker not in stored
 
 
+def test_thousands_of_windows_take_little_room(catalogs: Catalogs, store: Store, redis_url: str) -> None:
+    """Each application carries the windows that match it: a hundred applications must not fill Redis with them."""
+    windows = [
+        {"kind": "deny", "schedule": f"{number % 60} {number // 60} * * *", "duration": "5m", "applications": ["*"]}
+        for number in range(1000)
+    ]
+    document = application("shop") | {"project": project(syncWindows=windows)}
+    catalogs.publish(documents("shop") | {"Application/shop": document}, "d1")
+    assert store.redis.hstrlen(keys.CATALOG, "Application/shop") < 10_000
+    found = Catalogs(Store(redis_url, KEY)).application("shop")
+    assert found is not None
+    assert len(found[0].windows) == 1000
+    assert not catalogs.publish(documents("shop") | {"Application/shop": document}, "d1")
+
+
 def test_publishing_the_same_again_writes_no_entry(catalogs: Catalogs, store: Store) -> None:
     catalogs.publish(documents("shop"), "d1")
     held = store.redis.hgetall(keys.CATALOG)

@@ -66,6 +66,25 @@ DST = {
     "by half an hour, repeated": ("45 1 * * *", LORD_HOWE, "2026-04-04T00:00", ["04-04T14:45", "04-05T15:15"]),
     # the clock is put back over midnight: 1 November 2026 01:00 → 00:00 in Havana; Samoa left 30 December 2011 out
     "repeated around midnight": ("30 0 * * *", "America/Havana", "2026-11-01T00:00", ["11-01T04:30", "11-02T05:30"]),
+    # south: 6 September 2026, 00:00 -04 → 01:00 -03 at 04:00Z; 5 April, 00:00 -03 → 23:00 -04 the day before, at 03:00Z
+    "midnight itself, skipped": (
+        "0 0 * * *",
+        "America/Santiago",
+        "2026-09-05T00:00",
+        ["09-05T04:00", "09-06T04:00", "09-07T03:00"],
+    ),
+    "the last hour of a day, repeated": (
+        "30 23 * * *",
+        "America/Santiago",
+        "2026-04-04T00:00",
+        ["04-04T02:30", "04-05T02:30", "04-06T03:30"],
+    ),
+    "midnight, after the repeated hour": (
+        "0 0 * * *",
+        "America/Santiago",
+        "2026-04-04T00:00",
+        ["04-04T03:00", "04-05T04:00", "04-06T04:00"],
+    ),
     "a skipped day": ("0 12 * * *", "Pacific/Apia", "2011-12-29T00:00", ["12-29T22:00", "12-30T10:00", "12-30T22:00"]),
 }
 
@@ -91,7 +110,10 @@ def test_a_rare_day_is_found_without_looking_at_every_minute() -> None:
 
 # ── compared with counting minutes ───────────────────────────────────────────────────────────────────────────────
 
-ZONES = ["UTC", AMSTERDAM, NEW_YORK, LORD_HOWE, "Asia/Kolkata", "America/Havana", "Pacific/Chatham"]
+ZONES = [
+    *("UTC", AMSTERDAM, NEW_YORK, LORD_HOWE, "Asia/Kolkata", "America/Havana", "Pacific/Chatham"),
+    *("America/Santiago", "Africa/Cairo"),
+]
 CHANGES = [
     "2026-03-29T01:00",
     "2026-10-25T01:00",
@@ -100,13 +122,17 @@ CHANGES = [
     "2026-10-03T15:30",
     "2026-04-04T15:00",
     "2026-11-01T05:00",
+    "2026-09-06T04:00",
+    "2026-04-05T03:00",
+    "2026-04-23T22:00",
+    "2026-10-29T21:00",
 ]
 FIELDS = (
     st.sampled_from(["*", "0", "30", "*/20", "15,45", "5/25", "59"]),
     st.sampled_from(["*", "0", "1", "2", "1-3", "*/2", "23", "0,12"]),
     st.sampled_from(["*", "1", "29", "8,29", "25-31", "*/7"]),
-    st.sampled_from(["*", "3,10", "4-11", "*/5"]),
-    st.sampled_from(["*", "0", "6,0", "1-5"]),
+    st.sampled_from(["*", "3,10", "4-11", "*/5", "mar,APR-oct"]),
+    st.sampled_from(["*", "?", "0", "6,0", "1-5", "Sun,WED-fri"]),
 )
 schedules = st.tuples(*FIELDS).map(" ".join)
 moments = st.builds(

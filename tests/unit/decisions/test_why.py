@@ -233,7 +233,7 @@ def test_what_does_not_block(known: Facts, rule: str, says: str) -> None:
 
 
 def test_a_shut_window_without_anything_to_write_is_only_told() -> None:
-    found = why(facts(automated=Verdict(False, (), SHUT)))
+    found = why(facts(automated=Verdict(False, (), SHUT, SHUT)))
     assert [(one.rule, one.blocks, one.until) for one in found] == [
         ("Synced", False, None),
         ("SyncWindow", False, LATER),

@@ -27,13 +27,15 @@ TABLE = {
     "M3 no selector": ({}, False),
     "M3 no selector, and": ({"and_operator": True}, False),
     "M4 one of two": ({"applications": ("x",), "namespaces": ("web",)}, True),
-    "M6 a cluster's server": ({"clusters": ("https://prod*",)}, True),
+    "M6 a cluster's server (Argo CD: only if written so)": ({"clusters": ("https://prod*",)}, True),
     "M6 a cluster's server, whole": ({"clusters": ("https://prod1.example.com:6443",)}, True),
     "M6 a cluster's server with a slash": ({"clusters": ("https://prod1.example.com:6443/",)}, True),
     "M6 a cluster's name": ({"clusters": ("prod1",)}, True),
     "M7 both": ({"applications": ("web-*",), "namespaces": ("web",), "and_operator": True}, True),
     "M7 one of both": ({"applications": ("web-*",), "namespaces": ("api",), "and_operator": True}, False),
     "M9 the other of both": ({"clusters": ("other",), "namespaces": ("web",), "and_operator": True}, False),
+    # M12 (only an application's own name is compared, not where Argo CD keeps it): here applications have no namespace
+    "M12 the namespace is no part of the name": ({"applications": ("web/web-prod", "web_web-prod")}, False),
     "a set of characters": ({"applications": ("[a-w]eb-prod",)}, True),
 }
 
@@ -86,8 +88,8 @@ def test_labels(requirement: LabelRequirement, expected: bool) -> None:
 
 
 def test_alternatives_multiply() -> None:
-    assert alternatives("{a,b}-{x,y}*") == ["a-x*", "a-y*", "b-x*", "b-y*"]
-    assert alternatives("") == [""]
+    assert alternatives("{a,b}-{x,y}*") == ("a-x*", "a-y*", "b-x*", "b-y*")
+    assert alternatives("") == ("",)
 
 
 @pytest.mark.parametrize("pattern", ["{a", "a}", "{a,{b}}", "a\\*", "{1,2,3,4,5,6,7,8,9,0,1}" * 2])

@@ -281,46 +281,58 @@ SCHEDULES = [
     "0 10 * * *",
     "*/7 * * * *",
     "30 2 * * *",
-    "30 1 * * 0",
+    "30 1 ? * SUN",
     "0 */5 * * *",
     "* * * * *",
-    "15 22 29 3 6",
-    "5 1 25 10 *",
+    "15,45 22-23 29 3,4 6",
+    "5 1 25 OCT *",
+    "10/20 0 */2 * 0,5-6",
 ]
 some_window = st.builds(
     SyncWindow,
     kind=st.sampled_from(["allow", "deny"]),
     schedule=st.sampled_from(SCHEDULES),
     duration=st.sampled_from([30.0, 60.0, 420.0, 5400.0, 4 * HOUR]),
-    time_zone=st.sampled_from(["UTC", "Europe/Amsterdam", "America/New_York", "Australia/Lord_Howe"]),
+    time_zone=st.sampled_from(
+        ["UTC", "Europe/Amsterdam", "America/New_York", "Australia/Lord_Howe", "America/Santiago"]
+    ),
+    kinds=st.sampled_from([(), (), ("Deployment",), ("Cart.shop.example.com", "ConfigMap")]),
     manual_sync=st.booleans(),
+    sync_overrun=st.booleans(),
     scope=st.sampled_from(["all", "all", "all", "self-heal"]),
 )
+written = st.sampled_from([None, [], [DEPLOYMENT], [CONFIG, ("other.example.com", "Cart")], [DEPLOYMENT, CART]])
+ago = st.sampled_from([None, None, timedelta(0), timedelta(minutes=7), timedelta(hours=2)])
 hows = st.sampled_from(["automated", "manual", "self-heal"])
 moments = st.builds(
     lambda change, seconds: utc(change) + timedelta(seconds=seconds),
     st.sampled_from(
-        ["2026-03-29T01:00", "2026-10-25T01:00", "2026-03-08T07:00", "2026-11-01T06:00", "2026-04-04T15:00"]
+        [
+            *("2026-03-29T01:00", "2026-10-25T01:00", "2026-03-08T07:00", "2026-11-01T06:00"),
+            *("2026-04-04T15:00", "2026-10-03T15:30", "2026-04-05T03:00", "2026-09-06T04:00"),
+        ]
     ),
     st.integers(-9 * 3600, 9 * 3600),
 )
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(some_window, max_size=4), hows, moments)
+@given(st.lists(some_window, max_size=4), hows, moments, written, ago)
 def test_at_any_instant_the_decision_is_that_of_counting_minutes(
-    windows: list[SyncWindow], how: Any, at: datetime
+    windows: list[SyncWindow], how: Any, at: datetime, kinds: Any, since: timedelta | None
 ) -> None:
-    assert ask(windows, how, at).open is is_open(windows, how, at)
+    started = None if since is None else at - since
+    expected = is_open(windows, how, at, kinds=kinds, started=started)
+    assert ask(windows, how, at, kinds=kinds, started=started).open is expected
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(some_window, max_size=3), hows, moments)
 def test_until_is_the_first_minute_with_another_answer(windows: list[SyncWindow], how: Any, at: datetime) -> None:
     verdict = ask(windows, how, at)
     step = MINUTE / 2  # durations are multiples of it
     moment = at.replace(second=at.second // 30 * 30) + step
-    while moment < at + timedelta(hours=5) and (verdict.until is None or moment < verdict.until):
+    while moment < at + timedelta(hours=4) and (verdict.until is None or moment < verdict.until):
         assert is_open(windows, how, moment) is verdict.open
         moment += step
     if verdict.until is not None and verdict.until < at + timedelta(days=3):
@@ -335,4 +347,18 @@ def test_ten_thousand_windows_are_decided_on_at_once() -> None:
     ask(windows, "automated", IN)  # schedules are read once
     began = time.process_time()
     ask(windows, "automated", IN + timedelta(hours=1))
-    assert time.process_time() - began < 3.0
+    assert time.process_time() - began < 6.0  # half a second on a machine that has nothing else to do
+
+
+def test_of_thousands_of_windows_the_next_opening_is_found_by_asking_again() -> None:
+    """Each question looks a little ahead; whoever asks again when it is sure of no more misses nothing."""
+    crowd = [
+        deny(f"{minute % 60} {minute // 60} * * *", 90 / HOUR) for minute in range(1440) if not 1320 <= minute < 1325
+    ]
+    at, asked = utc("2026-06-02T20:30"), 0
+    while not (verdict := ask(crowd * 4, "automated", at)).open:
+        assert verdict.until in (None, verdict.sure)
+        assert verdict.sure > at
+        at, asked = verdict.sure, asked + 1
+    assert at == utc("2026-06-02T22:00:30")
+    assert asked > 1
