@@ -37,7 +37,7 @@ from fleetbeat.decisions.events import Event
 from fleetbeat.decisions.holds import Hold, HoldKind, Scope
 from fleetbeat.errors import CatalogError, ConfigurationError, Refused, StillRunning
 from fleetbeat.model import Revision
-from fleetbeat.model_results import ObjectResult
+from fleetbeat.model_results import WELL, ObjectResult
 from fleetbeat.settings import Settings, load, nearest
 
 _POLL = 0.15
@@ -80,7 +80,7 @@ class Outcome:
     @property
     def ok(self) -> bool:
         """Everything wanted is there and healthy."""
-        return self.phase == "Succeeded" and self.health in ("Healthy", "Suspended")
+        return self.phase == "Succeeded" and self.health in WELL
 
     @property
     def results(self) -> list[ObjectResult]:

@@ -12,6 +12,8 @@ from fleetbeat.model import ObjectId
 Outcome = Literal["created", "configured", "unchanged", "pruned", "handed-over", "kept", "failed", "skipped"]
 SyncStatus = Literal["Synced", "OutOfSync", "Unknown"]
 HealthStatus = Literal["Healthy", "Progressing", "Degraded", "Suspended", "Missing", "Unknown"]
+#: Nothing to wait for: as it should be, or paused because somebody wants that.
+WELL: tuple[HealthStatus, ...] = ("Healthy", "Suspended")
 #: Argo CD's operation phases, and Superseded: a newer digest took over.
 Phase = Literal["Running", "Succeeded", "Failed", "Error", "Superseded"]
 

@@ -28,14 +28,12 @@ from fleetbeat.engine.weigh import Weigher
 from fleetbeat.engine.write import Done, ensure_namespace, group_tiers, write_stage
 from fleetbeat.errors import NotYet, StoreUnavailable, Transient
 from fleetbeat.model import ApiSet, Body, Manifest, ObjectId
-from fleetbeat.model_results import Health
+from fleetbeat.model_results import WELL, Health
 from workers import memory, removal, tally, waiting
 from workers.departing import is_removal
 from workers.hooks import after_failure, clean_up
 from workers.target import Target
 from workers.task import Next, Outcome, Wait, Work, failed
-
-SETTLED = ("Healthy", "Suspended")
 
 
 class Stage:
@@ -232,7 +230,7 @@ class Stage:
 
     def _settled(self, key: ObjectId, state: Health) -> bool:
         """A hook that is suspended has not done its work."""
-        return state.status == "Healthy" or (state.status in SETTLED and key not in self.hooks)
+        return state.status == "Healthy" or (state.status in WELL and key not in self.hooks)
 
     def _take(self) -> Wait | None:
         """Grow the parent to everything this plan may touch, with our fence: from here on older writers get a 409."""

@@ -15,10 +15,9 @@ from fleetbeat.cli.exits import Exit
 from fleetbeat.cli.output import output_option, table, word, write
 from fleetbeat.errors import CatalogError, ConfigurationError
 from fleetbeat.model import Body, HealthRule, ObjectId, Origin
-from fleetbeat.model_results import Health
+from fleetbeat.model_results import WELL, Health
 
 _ANYWHERE = Origin("", 0, 0)
-_GOOD = ("Healthy", "Suspended")
 _FILE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 
 
@@ -51,7 +50,7 @@ def health(ctx: click.Context, files: Sequence[Path], rules: Path | None, output
         write([one.to_json() for one in judged], output)
     if not judged:
         click.echo("note: there is no object in it", err=True)
-    ctx.exit(Exit.OK if all(one.ignored or one.health.status in _GOOD for one in judged) else Exit.FAILED)
+    ctx.exit(Exit.OK if all(one.ignored or one.health.status in WELL for one in judged) else Exit.FAILED)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from fleetbeat.decisions.events import reason_of, stamp
 from fleetbeat.decisions.lifecycle import given_up
+from fleetbeat.model_results import WELL
 
 Status = Literal["True", "False", "Unknown"]
 
@@ -37,7 +38,7 @@ def ready(state: Mapping[str, str]) -> Standing:
         told = reason_of(state.get("reason", ""))
         return Standing("False", told if told in ("Conflict", "PruneFailed", "Hold") else "OutOfSync", message)
     health = state.get("health") or "Unknown"
-    if health in ("Healthy", "Suspended"):
+    if health in WELL:
         return Standing("True", "ReconciliationSucceeded", message)
     if health in ("Degraded", "Missing"):
         return Standing("False", "HealthCheckFailed", f"what is applied is {health}")

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from fleetbeat.decisions import depends
 from fleetbeat.model import Application, ObjectId
-
-_WELL = ("Healthy", "Suspended")
+from fleetbeat.model_results import WELL
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ def unmet(name: str, standing: Standing | None) -> str:
     if state.get("spec") != standing.spec:
         return f"{name} has not been synced since its catalog entry was edited"
     health = state.get("health") or "Unknown"
-    return "" if health in _WELL else f"{name} is {health}"
+    return "" if health in WELL else f"{name} is {health}"
 
 
 def cycles(applications: Mapping[str, Application]) -> list[tuple[str, ...]]:

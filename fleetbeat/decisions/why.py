@@ -17,11 +17,10 @@ from fleetbeat.decisions.events import stamp
 from fleetbeat.decisions.lifecycle import given_up
 from fleetbeat.decisions.windows import Verdict
 from fleetbeat.model import ObjectId, Revision
+from fleetbeat.model_results import WELL
 
 #: seconds after which a beat that said nothing counts as gone; a healthy one speaks every second
 SILENT = 15.0
-
-_WELL = ("Healthy", "Suspended")
 
 
 @dataclass(frozen=True)
@@ -238,7 +237,7 @@ def _out_of_sync(facts: Facts) -> Iterator[Finding]:
 def _health(facts: Facts) -> Iterator[Finding]:
     state = facts.state
     health = state.get("health") or "Unknown"
-    if facts.run or state.get("trouble") or state.get("phase") != "Succeeded" or health in _WELL:
+    if facts.run or state.get("trouble") or state.get("phase") != "Succeeded" or health in WELL:
         return
     bad = health in ("Degraded", "Missing")
     message = f"what is applied is {health}"
@@ -248,7 +247,7 @@ def _health(facts: Facts) -> Iterator[Finding]:
 
 def _synced(facts: Facts) -> Iterator[Finding]:
     state = facts.state
-    well = state.get("phase") == "Succeeded" and state.get("sync") == "Synced" and state.get("health") in _WELL
+    well = state.get("phase") == "Succeeded" and state.get("sync") == "Synced" and state.get("health") in WELL
     if well and not facts.run and not state.get("trouble"):
         since = state.get("ready_since") or state.get("finished")
         commit = state.get("revision") or "unknown"

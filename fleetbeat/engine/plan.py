@@ -18,7 +18,7 @@ from fleetbeat.decisions.fights import Dispute, Disputes
 from fleetbeat.decisions.holds import Held
 from fleetbeat.decisions.hooks import SyncPhase
 from fleetbeat.model import Manifest, ObjectId, Origin
-from fleetbeat.model_results import Manager, ObjectResult
+from fleetbeat.model_results import WELL, Manager, ObjectResult
 from fleetbeat.ports import Seen
 
 #: "apply" server-side, "replace" by PUT, "recreate" = delete, wait until it is gone, create
@@ -115,7 +115,7 @@ class Known(NamedTuple):
     @property
     def settled(self) -> bool:
         """Is nothing waited for? It is well, or not there and known to be left so."""
-        return self.fingerprint == GONE or self.health in ("Healthy", "Suspended")
+        return self.fingerprint == GONE or self.health in WELL
 
 
 @dataclass(frozen=True)
