@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fleetbeat.catalog_fields import Fields, kind_of, shown
+from fleetbeat.catalog_fields import Fields, in_words, kind_of, shown
 from fleetbeat.decisions.problems import did_you_mean
 from fleetbeat.model import Propagation, Retry, SyncPolicy
 
@@ -42,6 +42,7 @@ def sync_policy(fields: Fields) -> SyncPolicy:
         prune=fields.flag("prune", usual.prune),
         allow_empty=fields.flag("allowEmpty", usual.allow_empty),
         timeout=fields.seconds("timeout", usual.timeout, SECOND, 24 * HOUR),
+        no_progress_timeout=fields.seconds("noProgressTimeout", usual.no_progress_timeout, SECOND, 24 * HOUR),
         create_namespace=options.get("CreateNamespace") == "true",
         replace=options.get("Replace") == "true",
         force=options.get("Force") == "true",
@@ -49,6 +50,11 @@ def sync_policy(fields: Fields) -> SyncPolicy:
         prune_propagation=_PROPAGATION.get(options.get("PrunePropagationPolicy", ""), usual.prune_propagation),
         retry=_retry(fields.section("retry")),
     )
+    if policy.no_progress_timeout > policy.timeout:
+        fields.problem(
+            "noProgressTimeout",
+            f"must not be longer than timeout ({in_words(policy.timeout)}), which ends the wave before it",
+        )
     fields.close(elsewhere=_ARGO_CD_SYNC)
     return policy
 

@@ -203,6 +203,7 @@ class SyncPolicy:
     prune: bool = True
     allow_empty: bool = False  #: may a sync prune every object of the application?
     timeout: float = 300.0  #: seconds a wave may take to become healthy
+    no_progress_timeout: float = 0.0  #: seconds without any progress after which a wave has failed; 0 = not limited
     create_namespace: bool = False  #: option CreateNamespace=true
     replace: bool = False  #: option Replace=true: write by PUT
     force: bool = False  #: option Force=true: delete and create what cannot be changed

@@ -93,7 +93,7 @@ def diff(work: Work) -> Outcome:
     plan = _with_parent(plan, parent.listing if parent else "", shared.settings.namespace, bool(hooks["hooks"]))
     stages = len(plan.stages)
     # A run that had to begin again with the pull starts at the first stage of its new plan with nothing behind it.
-    nothing_done: Fields = {"written": "", "stage": "", "pending": "", "looks": 0, "owned": "", "failed_in": ""}
+    nothing_done: Fields = {"written": "", "looks": 0, **dict.fromkeys(_OF_A_STAGE, "")}
     found: Fields = {
         "plan": shared.blobs.put(plan.to_json()),
         "stages": stages,
@@ -137,5 +137,6 @@ def _with_parent(plan: Plan, listing: str, own: str, hooks: bool) -> Plan:
 
 
 _NONE: frozenset[str] = frozenset()
+_OF_A_STAGE = ("stage", "pending", "progress", "owned", "failed_in")
 #: characters; the API server takes 256 KiB of annotations
 _MOST_CLAIMS = 200_000

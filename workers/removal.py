@@ -125,6 +125,7 @@ def plan(work: Work) -> Outcome:
         "stage": "",
         "pending": "",
         "looks": 0,
+        "progress": "",
         "owned": "",
         "plan": shared.blobs.put(planned.to_json()),
         "rendered": shared.blobs.put(manifests_to_json(manifests)),

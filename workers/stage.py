@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import orjson
 
@@ -16,6 +16,7 @@ from fleetbeat.decisions.inventory import HOOK_OF, group_kinds, namespaces
 from fleetbeat.decisions.ledger import Place
 from fleetbeat.decisions.lifecycle import after, health_pause
 from fleetbeat.decisions.manifests import RawManifest, bundle_kinds
+from fleetbeat.decisions.progress import Progress
 from fleetbeat.decisions.pruning import keep_reason
 from fleetbeat.engine.hooking import Hooks
 from fleetbeat.engine.judging import Judge
@@ -178,7 +179,8 @@ class Stage:
             there = still_there({removal.id: removal for removal in self.plan.removals}, live)
             if not there:
                 return self._next({})
-            return self._wait(waiting.going(there), {"pending": waiting.keys(there)}, looks)
+            seen = self._progress({key: (live.get(key), "") for key in there})
+            return self._wait(waiting.going(there), {"pending": waiting.keys(there)}, looks, seen=seen)
         judged = judge(live, self.judge)
         tally.settle(self.work.parts, self.work.turn.run, judged, self.plan.known)
         states = {key: state if live[key] is not None else waiting.DELETED for key, (state, _) in judged.items()}
@@ -193,7 +195,12 @@ class Stage:
         restless = {key: state for key, state in states.items() if not self._settled(key, state)}
         if not restless:
             return self._next({})
-        return self._wait(waiting.told(restless), {"pending": waiting.keys(restless)}, looks, restless)
+        seen = self._progress({key: ({**live, **made}.get(key), state.status) for key, state in restless.items()})
+        return self._wait(waiting.told(restless), {"pending": waiting.keys(restless)}, looks, restless, seen)
+
+    def _progress(self, live: Mapping[ObjectId, tuple[Body | None, str]]) -> Progress | None:
+        limit = self.where.application.sync.no_progress_timeout
+        return waiting.look(self.work.record, limit, live, self.work.turn.now())
 
     def clean_up(self) -> Outcome:
         """A phase is over: delete those of its hooks that ask for it."""
@@ -226,7 +233,7 @@ class Stage:
     @property
     def _afresh(self) -> dict[str, str | int | float]:
         """What the next stage begins with."""
-        return {"pending": "", "looks": 0, "stage": "", "owned": self.owned, "home": self.home}
+        return {"pending": "", "looks": 0, "stage": "", "progress": "", "owned": self.owned, "home": self.home}
 
     def _settled(self, key: ObjectId, state: Health) -> bool:
         """A hook that is suspended has not done its work."""
@@ -333,22 +340,36 @@ class Stage:
         return Next(following, {**fields, **self._afresh, "hooking": ""})
 
     def _wait(
-        self, message: str, fields: dict[str, str | int | float], looks: int, at_work: Iterable[ObjectId] = ()
+        self,
+        message: str,
+        fields: dict[str, str | int | float],
+        looks: int,
+        at_work: Iterable[ObjectId] = (),
+        seen: Progress | None = None,
     ) -> Outcome:
+        """``seen``: what has got on so far, where objects were looked at and their progress is limited."""
         steps, timeout = self.work.parts.settings.steps, self.where.application.sync.timeout
-        waited = self.work.turn.now() - self.begun
-        if waited >= timeout:
-            hint = f". {waiting.WHAT_TO_DO}" if self.stage.part in ("prerequisites", "objects") else ""
+        now, applied = self.work.turn.now(), self.stage.part in ("prerequisites", "objects")
+        left = self.begun + timeout - now
+        if left <= 0:
+            hint = f". {waiting.what_to_do()}" if applied else ""
             return failed(waiting.Timeout(f"{self.stage.title} is not ready after {timeout:.0f} s: {message}{hint}"))
-        pause = min(health_pause(looks, steps.health_poll, steps.health_poll_max), max(timeout - waited, 0.05))
+        if seen:
+            if seen.left(now) <= 0:
+                hint = f". {waiting.what_to_do('noProgressTimeout')}" if applied else ""
+                told = f"{self.stage.title} has made no progress for {seen.limit:g} s: {message}{hint}"
+                return failed(waiting.NoProgress(told))
+            left = min(left, seen.left(now))
+        pause = min(health_pause(looks, steps.health_poll, steps.health_poll_max), max(left, 0.05))
         kept: dict[str, str | int | float] = {"stage": self.number, "stage_began": self.begun, "looks": looks}
         # A newer bundle takes over while a wave is waited for, never while a hook is at work.
         running = any(key in self.hooks for key in at_work)
         kept |= {"owned": self.owned, "home": self.home, "hooking": "1" if running else ""}
+        kept["progress"] = seen.to_json() if seen else ""
         return Wait(self.work.turn.step, pause, f"{self.stage.title}: {message}", {**kept, **fields})
 
     def _unhealthy(self, bad: dict[ObjectId, Health]) -> Next:
-        return failed(waiting.Unhealthy(f"{self.stage.title}: {waiting.told(bad)}. {waiting.WHAT_TO_DO}"))
+        return failed(waiting.Unhealthy(f"{self.stage.title}: {waiting.told(bad)}. {waiting.what_to_do()}"))
 
 
 def _with_bundle(apis: ApiSet, manifests: Sequence[Manifest]) -> ApiSet:

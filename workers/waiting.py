@@ -6,18 +6,22 @@ from collections.abc import Iterable, Mapping
 
 import orjson
 
+from fleetbeat.decisions.progress import Progress, follow, mark_of, runs
 from fleetbeat.errors import Rejected
-from fleetbeat.model import ObjectId
+from fleetbeat.model import Body, ObjectId
 from fleetbeat.model_results import Health
 from workers import memory
 
 #: Of an object that was written, and then waited for.
 DELETED = Health("Missing", "deleted externally during the sync")
 
-WHAT_TO_DO = (
-    "Mend it and push, give it more time by spec.sync.timeout, or leave an object out of the wait by its annotation "
-    "argocd.argoproj.io/ignore-healthcheck: 'true'"
-)
+
+def what_to_do(field: str = "timeout") -> str:
+    """``field`` of spec.sync: the time that was up."""
+    return (
+        f"Mend it and push, give it more time by spec.sync.{field}, or leave an object out of the wait by its "
+        "annotation argocd.argoproj.io/ignore-healthcheck: 'true'"
+    )
 
 
 class Timeout(Rejected):
@@ -28,12 +32,31 @@ class Timeout(Rejected):
         return "HealthCheckTimeout"
 
 
+class NoProgress(Rejected):
+    """Nothing that a wave waits for has got on for ``spec.sync.noProgressTimeout``."""
+
+    @property
+    def reason(self) -> str:
+        return "NoProgress"
+
+
 class Unhealthy(Rejected):
     """What was applied is broken, and says so itself."""
 
     @property
     def reason(self) -> str:
         return "HealthCheckFailed"
+
+
+def look(
+    record: Mapping[str, str], limit: float, live: Mapping[ObjectId, tuple[Body | None, str]], now: float
+) -> Progress | None:
+    """What ``live``, the objects waited for and their health, adds to what the record has. None without a ``limit``."""
+    if not limit:
+        return None
+    marks = {key.key: mark_of(body, health) for key, (body, health) in live.items()}
+    working = any(runs(body) for body, _ in live.values())
+    return follow(Progress.from_json(record.get("progress", "")), marks, limit=limit, working=working, now=now)
 
 
 def pending(record: dict[str, str]) -> set[ObjectId]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from fleetbeat.cli.results import left_alone
 from fleetbeat.clients.runs import Look
+from fleetbeat.decisions import progress
 from fleetbeat.decisions.choice import Order
 from fleetbeat.decisions.conditions import conditions
 from fleetbeat.decisions.holds import Hold
@@ -91,7 +92,7 @@ def view(
         sync=state.get("sync", "Unknown"),
         health=state.get("health", "Unknown"),
         phase=_phase(look, held),
-        message=_message(look) if held is None else _farewell(look, held),
+        message=_message(look, now_ms) if held is None else _farewell(look, held, now_ms),
         revision=Revision(
             digest=digest,
             tag=state.get("tag", ""),
@@ -124,11 +125,11 @@ def _phase(look: Look, held: str | None) -> str:
     return "Running" if look.run else look.state.get("phase", "-")
 
 
-def _farewell(look: Look, held: str) -> str:
+def _farewell(look: Look, held: str, now_ms: float) -> str:
     if held:
         return f"has left the catalog; {held}"
     if look.run.get("trigger") == "Removed":
-        return _message(look)
+        return _message(look, now_ms)
     # Of the last deletion, if one has been tried: a sync's success says nothing about it.
     told = look.state.get("message", "") if look.state.get("removing") else ""
     return told or "has left the catalog; its objects are deleted soon unless it comes back"
@@ -170,10 +171,12 @@ def _left_alone(entry: Mapping[str, Any], told: Container[object]) -> list[dict[
     ]
 
 
-def _message(look: Look) -> str:
+def _message(look: Look, now_ms: float) -> str:
     if look.run:
         waiting = look.run.get("message", "")
         step = look.run.get("step", "")
+        if standing := progress.told(look.run, now_ms / 1000):
+            waiting = f"{waiting}; {standing}"
         return f"{step}: {waiting}" if waiting else f"{step} ({look.run.get('state', '')})"
     known = look.state.get("message", "" if look.state else "not looked at yet")
     if look.request:

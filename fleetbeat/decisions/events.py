@@ -60,6 +60,7 @@ _BY_ERROR = {
     "ManifestError": "BuildFailed",
     "HealthCheckFailed": "HealthCheckFailed",
     "HealthCheckTimeout": "HealthCheckFailed",
+    "NoProgress": "HealthCheckFailed",
     "PruneRefused": "PruneFailed",
     "Conflict": "Conflict",
     "Held": "Hold",

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from fleetbeat.decisions import progress
 from fleetbeat.decisions.choice import Order, is_suspension
 from fleetbeat.decisions.events import stamp
 from fleetbeat.decisions.lifecycle import given_up
@@ -143,6 +144,8 @@ def _running(facts: Facts) -> Iterator[Finding]:
     if not run or run.get("blocked"):
         return
     doing = run.get("message") or run.get("state", "")
+    if standing := progress.told(run, facts.now / 1000):
+        doing = f"{doing}; {standing}"
     message = f"run {run.get('run', '')} ({run.get('trigger', '')}) is at {run.get('step', '')}: {doing}"
     yield Finding("Progressing", message, blocks=False, help=f"fleetbeat sync {facts.app} --wait follows it")
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fleetbeat.decisions.choice import suspension
+from fleetbeat.decisions.progress import Progress
 from fleetbeat.decisions.why import Facts, Finding, why
 from fleetbeat.decisions.windows import Verdict
 
@@ -217,6 +218,17 @@ def test_what_blocks(known: Facts, rule: str, says: str, until: int | None, help
             facts(run={**WAITS, "message": "wave 0: Deployment shop/web is Progressing"}),
             *("Progressing", "run r1 (Revision) is at apply:0: wave 0: Deployment shop/web"),
             id="a wave becomes healthy",
+        ),
+        pytest.param(
+            facts(
+                run={
+                    **WAITS,
+                    "message": "wave 0: Deployment shop/web is Progressing",
+                    "progress": Progress(NOW / 1000 - 40, 60).to_json(),
+                }
+            ),
+            *("Progressing", "Deployment shop/web is Progressing; no progress for 40 s of 60 s"),
+            id="a wave stands still",
         ),
         pytest.param(
             facts(request={"id": "q", "by": "ada"}), "Requested", "asked for by ada has not begun", id="asked"
