@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal, Protocol
 
 from fleetbeat.model import ApiResource, ApiSet, Body, ObjectId, Propagation, Revision, Source
@@ -64,6 +65,9 @@ class ClusterPort(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    def now(self) -> datetime:
+        """What time it is there, to about a second: what the server has stamped is compared with that."""
 
     def api_set(self, *, refresh: bool = False) -> ApiSet:
         """Aggregated discovery, cached per process; two requests when it has to ask."""

@@ -41,7 +41,7 @@ def look_at(celery: Celery, shared: Parts, app: str, look: Look) -> str:
         return f"given up: {look.state.get('message', '')}"
     # Should it come back, then everything that is missing is missing because of this, and is made anew.
     shared.runs.remember(app, {"attempted": "", "home": "", "removing": since, "given_up": ""})
-    run, step, request = new_run_id(), first_step(), look.request.get("id", "")
+    run, step, request = new_run_id(shared.runs.now()), first_step(), look.request.get("id", "")
     fields = {
         "step": step,
         "trigger": TRIGGER,

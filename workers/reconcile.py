@@ -118,7 +118,7 @@ def _suspended(shared: Parts, app: str, look: Look, why: str) -> str:
 def _begin(
     celery: Celery, shared: Parts, app: str, look: Look, why: str, spec: str, revision: Revision, drifted: Sequence[str]
 ) -> str:
-    run = new_run_id()
+    run = new_run_id(shared.runs.now())
     request = look.request
     step = first_step()
     fields = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 import orjson
@@ -51,13 +50,14 @@ def report(work: Work) -> Outcome:
         record.get("revision", ""),
         record.get("revision_created", ""),
     )
+    finished = int(turn.now() * 1000)
     failures = 0 if end.phase in ("Succeeded", "Superseded") else int(state.get("failures") or 0) + 1
     entry = history_entry(
         run=record,
         revision=revision,
         end=end,
         results=results,
-        finished=int(time.time() * 1000),
+        finished=finished,
         durations={key[5:]: float(value) for key, value in record.items() if key.startswith("took:")},
         health=health,
         warnings=orjson.loads(record.get("warnings") or "[]"),
@@ -69,7 +69,7 @@ def report(work: Work) -> Outcome:
         entry |= {"count": int(before.get("count", 1)) + 1, "since": before.get("since", before["started"])}
     held = holds.after_run(state, record, plan, results) if plan_text is not None and not is_removal(record) else {}
     fields = (
-        _state(record, end, revision, results, state, conflicts=bool(plan.truces))
+        _state(record, end, revision, results, state, finished=finished, conflicts=bool(plan.truces))
         | {
             "fence": turn.fence,
             "given_up": "1" if end.reason == "WorkerLost" else "",
@@ -199,9 +199,13 @@ def _state(
     results: Sequence[ObjectResult],
     before: dict[str, str],
     *,
+    finished: int,
     conflicts: bool,
 ) -> dict[str, str | int | float]:
-    """The application's status hash. What is in force changes only when a sync went through."""
+    """The application's status hash; ``finished`` is in ms since epoch.
+
+    What is in force changes only when a sync went through.
+    """
     fields: dict[str, str | int | float] = {
         "phase": end.phase,
         "message": end.message,
@@ -212,7 +216,7 @@ def _state(
         if end.phase != "Superseded"
         else before.get("attempted_since", ""),
         "spec": record.get("spec", ""),
-        "finished": int(time.time() * 1000),
+        "finished": finished,
         "trouble": "",
     }
     if record.get("request"):

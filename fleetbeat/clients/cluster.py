@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from datetime import datetime
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -71,6 +72,9 @@ class KubernetesCluster:
 
     def __repr__(self) -> str:
         return f"KubernetesCluster({self.name!r}, {self._transport.connection.address!r})"
+
+    def now(self) -> datetime:
+        return self._transport.connection.clock.now()
 
     # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -12,6 +12,7 @@ import os
 import ssl
 import tempfile
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from urllib3.util.ssl_ import create_urllib3_context
 from fleetbeat.clients import credentials
 from fleetbeat.clients.breaker import Breaker
 from fleetbeat.clients.discovery import Discovery
+from fleetbeat.clients.server_clock import ServerClock
 from fleetbeat.errors import ConfigurationError
 from fleetbeat.model import Cluster, Credential
 from fleetbeat.settings import Http, variable
@@ -33,6 +35,7 @@ from fleetbeat.settings import Http, variable
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 _KEPT = 32  # clusters with open connections per process; with 16 connections each that is half of a usual 1,024 files
+_TOKEN_AGE = 60.0  # seconds after which a pod's token is read again
 
 
 @dataclass(eq=False)
@@ -49,6 +52,7 @@ class Connection:
     patience: float  #: seconds to wait for a free one
     discovery: Discovery = field(default_factory=Discovery, repr=False)
     breaker: Breaker = field(default_factory=Breaker, repr=False)
+    clock: ServerClock = field(default_factory=ServerClock, repr=False)
 
 
 _connections: OrderedDict[str, tuple[bytes, Connection]] = OrderedDict()
@@ -226,12 +230,28 @@ def _load_service_account(cluster: Cluster, configuration: Any) -> None:
             token_filename=str(SERVICE_ACCOUNT / "token"),
             cert_filename=str(SERVICE_ACCOUNT / "ca.crt"),
             environ={name: variable(name) or "" for name in names},
+            try_refresh_token=False,
         ).load_and_set(configuration)
     except (config.ConfigException, OSError) as error:
         raise ConfigurationError(
             f"Cluster {cluster.name} is inCluster, but this process does not run in a pod with a service account: "
             f"{error}"
         ) from error
+    configuration.refresh_api_key_hook = _token_again(SERVICE_ACCOUNT / "token")
+
+
+def _token_again(path: Path) -> Callable[[Any], None]:
+    """Reads a token anew once it is old. The package's own hook goes by the host's clock, which may be set back."""
+    read_at = time.monotonic()
+
+    def refresh(configuration: Any) -> None:
+        nonlocal read_at
+        if time.monotonic() - read_at >= _TOKEN_AGE:
+            if token := path.read_text().strip():
+                configuration.api_key["BearerToken"] = f"Bearer {token}"
+            read_at = time.monotonic()
+
+    return refresh
 
 
 def _kubeconfig(cluster: Cluster) -> str:

@@ -203,6 +203,7 @@ class Transport:
                 connection.breaker.heard()
             return _Failed(unreachable(doing, connection.address, error), error, again=not is_timeout(error))
         connection.breaker.heard()
+        connection.clock.heard(response.headers.get("Date"))
         answer = Answer(response.status, response.headers, response.data)
         if 200 <= answer.status < 300 or (
             answer.status in expected and from_api_server(answer.headers, answer.content)

@@ -6,13 +6,12 @@
 
 from __future__ import annotations
 
-import email.utils
 import functools
 import http.client
 import socket
 import ssl
-import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,6 +23,7 @@ from requests.sessions import merge_setting
 from requests.utils import get_environ_proxies
 
 from fleetbeat.clients.oci_deadline import Deadline, DeadlineAdapter
+from fleetbeat.clients.server_clock import http_date
 from fleetbeat.errors import (
     BundleError,
     ConfigurationError,
@@ -167,10 +167,10 @@ def retry_after(response: requests.Response) -> float | None:
     text = response.headers.get("Retry-After", "").strip()
     if text.isdecimal() and len(text) < 10:
         return float(text)
-    try:
-        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
-    except (ValueError, OverflowError):
-        return None
+    at = http_date(text)
+    # From the answer's own time on: our clock may be an hour off.
+    now = http_date(response.headers.get("Date", "")) or datetime.now(UTC)
+    return max(0.0, (at - now).total_seconds()) if at is not None else None
 
 
 @functools.lru_cache(maxsize=64)

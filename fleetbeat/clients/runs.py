@@ -304,9 +304,9 @@ class Runs:
         return [entry.decode() for entry in entries]
 
 
-def new_run_id(now: float | None = None) -> str:
-    """Sorts by time and can be read aloud: ``20261130T114512Z-3fa9c1``."""
-    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
+def new_run_id(now: int) -> str:
+    """Sorts by time and can be read aloud: ``20261130T114512Z-3fa9c1``. ``now``: ms since epoch by Redis' clock."""
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now // 1000))
     return f"{stamp}-{secrets.token_hex(3)}"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from datetime import UTC, datetime
 
 from fleetbeat.decisions.health import binds_late, health, is_ignored, reporting
 from fleetbeat.decisions.health.custom import by_kind
@@ -36,7 +35,7 @@ class Judge:
             live,
             rules=self._rules,
             has_status=self._has_status.get((api_version.rpartition("/")[0], kind)),
-            now=datetime.now(UTC),
+            now=self._cluster.now(),  # ages are of the server's stamps, and hosts' clocks may be wrong
             late_binding=self._classes() if _unbound_claim(live) else (),
         )
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 from typing import Any
 
 import pytest
 import redis
+from kombu.transport import redis as kombu_redis
 
 from fleetbeat import keys, wire
 from fleetbeat.clients.broker import make_app, publish_reconcile
@@ -110,3 +112,29 @@ def test_only_ticks_are_acknowledged(redis_url: str, queue: str, kept: int) -> N
     with redis.Redis.from_url(redis_url) as client:
         assert client.hlen(f"{keys.PREFIX}unacked") == 0
         assert client.llen(keys.PREFIX + queue) == 0
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_what_a_worker_has_taken_is_its_own_whatever_its_hosts_clock_says(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch, hours: int
+) -> None:
+    """Taken by a host whose clock is off, looked for by one whose clock is right: given back when its time has come."""
+    settings = Settings(redis_url=SecretText(redis_url))
+    apps = [make_app(settings, name) for name in ("off", "right")]
+    publish_reconcile(apps[0], ["shop"], wire.TICK_QUEUE)
+    got: list[Any] = []
+    with (
+        apps[0].connection_for_read() as off,
+        apps[1].connection_for_read() as right,
+        redis.Redis.from_url(redis_url) as client,
+    ):
+        with monkeypatch.context() as there, apps[0].amqp.TaskConsumer(off.default_channel, on_message=got.append):
+            there.setattr(kombu_redis, "time", lambda: time.time() + hours * 3600)
+            off.drain_events(timeout=5)
+        watcher = right.default_channel.qos
+        watcher.restore_visible(num=None)
+        assert client.llen(keys.PREFIX + wire.TICK_QUEUE) == 0, "it was taken a moment ago"
+        watcher.visibility_timeout = 0.0
+        watcher.restore_visible(num=None)
+        assert client.llen(keys.PREFIX + wire.TICK_QUEUE) == 1, "its worker is dead, and its time over"
+        assert client.hlen(f"{keys.PREFIX}unacked") == 0

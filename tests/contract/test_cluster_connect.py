@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -143,6 +145,27 @@ def test_in_cluster_token_is_read_again(cluster: LocalCluster, pod: Path) -> Non
         user(connect(Cluster(name="here", in_cluster=True)))
     (pod / "token").write_text(cluster.token)
     assert user(connect(Cluster(name="here", in_cluster=True))) == "fleetbeat"
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_in_cluster_token_is_read_again_in_time_when_the_hosts_clock_jumps(
+    pod: Path, monkeypatch: pytest.MonkeyPatch, hours: int
+) -> None:
+    (pod / "token").write_text("old")
+    kube = connect(Cluster(name="here", in_cluster=True))
+    (pod / "token").write_text("new")
+    seen = kube._transport.connection.authorization
+    real, monotonic = datetime.datetime, time.monotonic()
+
+    class Jumped(datetime.datetime):
+        @classmethod
+        def now(cls, tz: datetime.tzinfo | None = None) -> datetime.datetime:
+            return real.now(tz) + datetime.timedelta(hours=hours)
+
+    monkeypatch.setattr(datetime, "datetime", Jumped)
+    assert seen() == "bearer old"
+    monkeypatch.setattr(time, "monotonic", lambda: monotonic + 61)
+    assert seen() == "Bearer new"
 
 
 def test_in_cluster_outside_of_one() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from fleetbeat.clients import cluster as cluster_module
 from fleetbeat.clients import cluster_connect, discovery
 from fleetbeat.clients.cluster import KubernetesCluster
+from fleetbeat.clients.server_clock import ServerClock
 from fleetbeat.local.cluster import Cluster as LocalCluster
 from fleetbeat.model import ApiResource, ApiSet, Body, Cluster, Credential, SecretText
 from fleetbeat.ports import Absent, Seen
@@ -51,6 +53,18 @@ def test_get_of_nothing(kube: KubernetesCluster, namespace: str) -> None:
 def test_get_of_a_cluster_scoped_object(kube: KubernetesCluster, namespace: str) -> None:
     live = kube.get(NAMESPACE, "", namespace) or {}
     assert (live["kind"], live["metadata"]["name"]) == ("Namespace", namespace)
+
+
+def test_what_time_it_is_there_is_no_matter_of_the_hosts_clock(kube: KubernetesCluster, namespace: str) -> None:
+    off = datetime(2031, 7, 1, tzinfo=UTC)
+    kube._transport.connection.clock = ServerClock(host=lambda: off)
+    assert kube.now() == off, "nothing has been heard yet"
+    made = kube.create(
+        CONFIG_MAP, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": namespace}}
+    )
+    stamped = datetime.fromisoformat(made.body["metadata"]["creationTimestamp"])
+    assert abs(kube.now() - stamped) < timedelta(seconds=5)
+    assert kube.acting("another", None).now() >= stamped
 
 
 def test_list_in_pages(

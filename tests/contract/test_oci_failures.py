@@ -148,6 +148,12 @@ def test_retry_after(server: Server) -> None:
     with pytest.raises(SourceUnavailable) as later:
         client().resolve(wanted(server))
     assert 50 < (later.value.retry_after or 0) <= 60
+    # A date is by the registry's clock, which need not be ours.
+    server.ahead = 3600.0
+    server.routes[TAG] = fixed(503, Retry_After=email.utils.formatdate(time.time() + 3660, usegmt=True))
+    with pytest.raises(SourceUnavailable) as theirs:
+        client().resolve(wanted(server))
+    assert 50 < (theirs.value.retry_after or 0) <= 60
     for nonsense in ("soon", "-5", "9" * 30):
         server.routes[TAG] = fixed(429, Retry_After=nonsense)
         with pytest.raises(SourceThrottled) as unclear:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -42,6 +43,9 @@ class Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(body)
 
+    def date_time_string(self, timestamp: float | None = None) -> str:
+        return super().date_time_string((time.time() if timestamp is None else timestamp) + self.server.ahead)
+
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         pass
 
@@ -58,6 +62,7 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.seen: list[tuple[str, str, str]] = []
         self.over = threading.Event()
+        self.ahead = 0.0  #: seconds its clock is ahead of ours
         self.routes: dict[str, Route] = {
             TAG: fixed(200, MANIFEST, Docker_Content_Digest=DIGEST),
             BY_DIGEST: fixed(200, MANIFEST),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from fleetbeat.decisions.builtin_kinds import BUILTIN
@@ -44,6 +45,9 @@ class Cluster:
     def __init__(self, live: dict[ObjectId, Body]) -> None:
         self.live = live
         self.asked: list[str] = []
+
+    def now(self) -> datetime:
+        return datetime(2026, 11, 30, tzinfo=UTC)
 
     def get(self, resource: ApiResource, namespace: str, name: str) -> Body | None:
         self.asked.append(f"get {name}")

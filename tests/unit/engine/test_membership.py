@@ -10,6 +10,7 @@ import contextlib
 import copy
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from typing import Any
 
 from hypothesis import given, settings
@@ -58,6 +59,9 @@ class Cluster:
         self.objects: dict[ObjectId, Body] = {}
         self.left = 0
         self._version = 0
+
+    def now(self) -> datetime:
+        return datetime(2026, 11, 30, tzinfo=UTC)
 
     def api_set(self, **_: object) -> ApiSet:
         return BUILTIN
