@@ -8,6 +8,8 @@ UV     := $(shell command -v uv 2>/dev/null)
 # The oldest Python we support comes first, as it is the one that breaks first.
 PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3.14 python3,$(shell command -v $(p) 2>/dev/null)))
 
+JOBS   ?= 2
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test unit rest lint format bench venv lock clean
 
@@ -22,8 +24,9 @@ test: lint unit rest  ## Everything CI runs: lint, unit tests, then tests on rea
 unit: $(READY)  ## Tests without services, in less than a minute
 	$(PY) -m pytest -q tests/unit $(ARGS)
 
-rest: $(READY)
-	$(PY) -m pytest tests --ignore=tests/unit $(ARGS)
+# Two processes, each with a registry, clusters and fleets of its own (1.5 GB). A file stays whole, the longest first.
+rest: $(READY)  ## Tests on real parts. ARGS="-k words" for some of them, JOBS=0 for one process
+	$(PY) -m pytest tests --ignore=tests/unit -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 lint: $(READY)  ## Style, types and import rules
 	$(VENV)/bin/ruff check .

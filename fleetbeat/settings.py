@@ -219,7 +219,7 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
 
 
 #: variables with our prefix that are read elsewhere: by the local parts and by tests
-OUTSIDE = frozenset({"FLEETBEAT_LOCAL_BINARY", "FLEETBEAT_LOCAL_CACHE"})
+OUTSIDE = frozenset({"FLEETBEAT_LOCAL_BINARY", "FLEETBEAT_LOCAL_CACHE", "FLEETBEAT_LOCAL_PORTS"})
 
 
 def variable(name: str) -> str | None:

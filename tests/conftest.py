@@ -1,6 +1,7 @@
 """Real parts for tests: a Redis server, an OCI registry and Kubernetes API servers, each started once per session.
 
-A test that breaks a part (kill, pause, fill) starts its own with the classes of ``fleetbeat.local``, and asks for
+``make rest`` runs two sessions side by side (pytest-xdist), each with parts of its own and whole files of tests. A test
+that breaks a part (kill, pause, fill) starts its own with the classes of ``fleetbeat.local``, and asks for
 ``local_binary`` so that it is skipped where the binary cannot be had. Where CI is set a missing part is a failure.
 """
 
@@ -11,6 +12,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 import redis
 
@@ -22,9 +24,55 @@ from fleetbeat.local.registry import Registry
 
 NEED_BINARY = {"local_binary", "registry", "cluster", "cluster_with_controllers", "namespace"}
 
+#: Files of more than half a minute, longest first: two sessions side by side shall end at about the same time.
+LONGEST = [
+    "test_delete_application",
+    "test_beat",
+    "test_holds",
+    "test_kill_membership",
+    "test_kill_points",
+    "test_kill_hooks",
+    "test_windows",
+    "test_field_cases_prune",
+    "test_hooks",
+    "test_bad_bundles",
+    "test_other_writers",
+    "test_field_cases_ownership",
+    "test_fights",
+    "test_secrets",
+    "test_redis_loss",
+    "test_field_cases_queue",
+    "test_audit_join",
+    "test_kill_random",
+    "test_large_bundle",
+    "test_bad_places",
+    "test_watch",
+    "test_field_cases_hooks",
+    "test_field_cases_health",
+    "test_local_parts",
+    "test_bad_manifests",
+    "test_cli_up",
+    "test_cli_demo",
+]
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+# The same examples each time, and no deadline that a busy machine misses. Others: --hypothesis-profile=default
+hypothesis.settings.load_profile("ci")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Ports of our own, where other sessions run beside this one."""
+    session = getattr(config, "workerinput", None)
+    if session is not None:
+        share = 12_000 // session["workercount"]
+        first = 20_000 + share * int(session["workerid"].removeprefix("gw"))
+        os.environ["FLEETBEAT_LOCAL_PORTS"] = f"{first}-{first + share - 1}"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """``-m "not cluster"`` leaves out everything that needs the binary."""
+    if hasattr(config, "workerinput"):
+        place = {name: number for number, name in enumerate(LONGEST)}
+        items.sort(key=lambda item: place.get(item.path.stem, len(place)))
     for item in items:
         if NEED_BINARY & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.cluster)

@@ -18,6 +18,7 @@ FOLDER = click.option(
     type=click.Path(file_okay=False, path_type=Path),
     help="Keep data here for the next time. Default: a temporary folder, removed at the end.",
 )
+_ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @click.group()
@@ -114,12 +115,15 @@ def redis(port: int | None, folder: Path | None) -> None:
 
 @contextlib.contextmanager
 def _interruptible() -> Iterator[None]:
-    """Ctrl-C, SIGTERM and a closed terminal all end the block in order, during the start too."""
+    """Ctrl-C, SIGTERM and a closed terminal all end the block in order, during the start too.
+
+    Also where a shell has started us in the background, with Ctrl-C ignored.
+    """
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before = {number: signal.signal(number, interrupt) for number in _ENDINGS}
     try:
         yield
     except KeyboardInterrupt:

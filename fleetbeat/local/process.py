@@ -185,10 +185,12 @@ def free_port() -> int:
     """A free TCP port on 127.0.0.1, never given twice by this process.
 
     From below the usual ephemeral range (32768 and up on Linux): a server that restarts on its port must not find it
-    taken by somebody's outgoing connection.
+    taken by somebody's outgoing connection. ``FLEETBEAT_LOCAL_PORTS`` (``20000-25999``) narrows the range, so that two
+    programs side by side never give the same port to two servers that are about to start. Raises LocalError.
     """
+    ports = _ports()
     for _ in range(1000):
-        port = random.randrange(20_000, 32_000)
+        port = random.choice(ports)
         with _given_lock:
             if port in _given:
                 continue
@@ -200,7 +202,17 @@ def free_port() -> int:
                     continue
             _given.add(port)
             return port
-    raise LocalError("No free TCP port between 20000 and 32000 on 127.0.0.1.")
+    raise LocalError(f"No free TCP port between {ports.start} and {ports.stop - 1} on 127.0.0.1.")
+
+
+def _ports() -> range:
+    given = os.environ.get("FLEETBEAT_LOCAL_PORTS", "20000-31999")
+    first, _, last = given.partition("-")
+    if not (first.isdecimal() and last.isdecimal() and 1024 <= int(first) <= int(last) <= 65_535):
+        raise LocalError(
+            f"FLEETBEAT_LOCAL_PORTS: {given!r} is not a range of ports between 1024 and 65535, such as 20000-25999."
+        )
+    return range(int(first), int(last) + 1)
 
 
 def listens(port: int) -> bool:

@@ -19,13 +19,17 @@ from waiting import wait_for
 from fleetbeat.local.process import listens
 
 RUN = "from fleetbeat.cli.local import local; local(prog_name='fleetbeat local')"
+#: what a shell that is no terminal does to a program it starts in the background
+DEAF = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); "
 
 
 @contextmanager
-def running(arguments: Sequence[str], tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def running(
+    arguments: Sequence[str], tmp_path: Path, program: str = RUN
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The process and what it printed until it was ready. Its temporary files go to ``tmp_path``."""
     with subprocess.Popen(
-        [sys.executable, "-c", RUN, *arguments],
+        [sys.executable, "-c", program, *arguments],
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"},
@@ -47,9 +51,16 @@ def word_after(text: str, mark: str) -> str:
     return text.split(mark, 1)[1].split()[0]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
-def test_redis_until_stopped(number: signal.Signals, redis_url: str, tmp_path: Path) -> None:
-    with running(["redis"], tmp_path) as (process, text):
+@pytest.mark.parametrize(
+    ("number", "program"),
+    [
+        pytest.param(signal.SIGINT, RUN, id="Ctrl-C"),
+        pytest.param(signal.SIGINT, DEAF + RUN, id="SIGINT in the background"),
+        pytest.param(signal.SIGTERM, RUN, id="SIGTERM"),
+    ],
+)
+def test_redis_until_stopped(number: signal.Signals, program: str, redis_url: str, tmp_path: Path) -> None:
+    with running(["redis"], tmp_path, program) as (process, text):
         url = word_after(text, "FLEETBEAT_REDIS_URL=")
         with redis.Redis.from_url(url) as client:
             assert client.ping()

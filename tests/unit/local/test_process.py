@@ -140,3 +140,24 @@ def test_free_ports_differ_and_are_free() -> None:
     assert len(set(ports)) == 50
     assert all(port < 32768 for port in ports)
     assert not listens(ports[0])
+
+
+def test_free_ports_of_a_narrow_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLEETBEAT_LOCAL_PORTS", "32100-32163")
+    assert {free_port() for _ in range(8)} <= set(range(32_100, 32_164))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "20000", "20000-", "abc-def", "80-90", "30000-20000", "20000-70000", "20000 - 30000"]
+)
+def test_what_is_no_range_of_ports(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("FLEETBEAT_LOCAL_PORTS", text)
+    with pytest.raises(LocalError, match=r"FLEETBEAT_LOCAL_PORTS: .* is not a range of ports"):
+        free_port()
+
+
+def test_no_port_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLEETBEAT_LOCAL_PORTS", "32170-32170")
+    free_port()
+    with pytest.raises(LocalError, match="No free TCP port between 32170 and 32170"):
+        free_port()
