@@ -30,8 +30,10 @@ from fleetbeat.clients.catalogs import Catalogs
 from fleetbeat.clients.departures import Departures
 from fleetbeat.clients.events import Events
 from fleetbeat.clients.holds import Holds
+from fleetbeat.clients.pulse import override_marks
 from fleetbeat.clients.runs import Look, Runs
 from fleetbeat.clients.store import Store
+from fleetbeat.decisions import overrides
 from fleetbeat.decisions.choice import is_suspension
 from fleetbeat.decisions.events import Event
 from fleetbeat.decisions.holds import Hold, HoldKind, Scope
@@ -42,6 +44,10 @@ from fleetbeat.settings import Settings, load, nearest
 
 _POLL = 0.15
 """Seconds between two looks while following: one round trip of three small hashes each."""
+
+
+_ANSWER = 3.0
+"""Seconds to wait for the first worker to say whether it asks for signatures. Without an answer it says so later."""
 
 
 @dataclass(frozen=True)
@@ -129,9 +135,10 @@ class Fleetbeat:
         With an ``idempotency_key`` a request that was made before, finished or not, is found again instead of made
         twice (as long as history remembers it). ``confirm_prune``: agree to deleting what has left the bundle and asks
         for a confirmation (``Prune=confirm``). ``override_windows``: go past sync windows that are shut; history keeps
-        which and the ``reason``, without which it is refused. ``plan``: id of a saved plan, carried out exactly or not
-        at all. Raises CatalogError naming the nearest application, ConfigurationError for a missing reason, Refused for
-        an application that is suspended.
+        which and the ``reason``, without which it is refused. Where the workers have a ``FLEETBEAT_OVERRIDE_KEY``, ours
+        signs the request. ``plan``: id of a saved plan, carried out exactly or not at all. Raises CatalogError naming
+        the nearest application, ConfigurationError for a missing reason or key, Refused for an application that is
+        suspended.
         """
         if override_windows and not reason.strip():
             raise ConfigurationError("overriding sync windows needs a reason, which history keeps. Give one")
@@ -145,9 +152,24 @@ class Fleetbeat:
             entry = Catalogs(self._store).application(app)
             if entry is not None and entry[0].suspended:
                 raise Refused(suspended(app, entry[0].suspended))
-        agreed = {"confirm_prune": confirm_prune, "override_windows": override_windows}
+        past = self._override(app, request, by, reason) if override_windows else ""
         # a run that waits for a window makes way
-        return self._request(app, request, by, reason, **agreed, plan=plan, ring=bool(look.run.get("window")))
+        ring = bool(look.run.get("window"))
+        return self._request(
+            app, request, by, reason, confirm_prune=confirm_prune, override_windows=past, plan=plan, ring=ring
+        )
+
+    def _override(self, app: str, request: str, by: str, reason: str) -> str:
+        """What the request carries to go past sync windows: a signature where we have the key for one."""
+        key = self._settings.signing_key()
+        if key is not None:
+            return overrides.sign(key, app=app, request=request, by=by, reason=reason, now=self._runs.now())
+        if any(override_marks(self._broker, _ANSWER, most=1).values()):
+            raise ConfigurationError(
+                f"overriding sync windows is a right of its own here: the workers ask for a signature, and "
+                f"{overrides.VARIABLE} is not set. Whoever may override has it"
+            )
+        return overrides.UNSIGNED
 
     def _request(
         self,
@@ -157,7 +179,7 @@ class Fleetbeat:
         reason: str,
         *,
         confirm_prune: bool = False,
-        override_windows: bool = False,
+        override_windows: str = "",
         plan: str = "",
         ring: bool = False,
     ) -> Request:

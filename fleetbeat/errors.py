@@ -11,6 +11,7 @@ FleetbeatError
 │   ├── SourceNotFound        no such repository, tag or digest; no tag fits the range
 │   ├── Rejected              the API server refused an object: validation, immutable field, admission
 │   ├── Refused               Fleetbeat refused: somebody else owns the object, everything would be pruned, …
+│   │   └── PlanRefused           a saved plan that does not hold any more: nothing follows from the request
 │   └── ConfigurationError    settings or a local part: says which variable or program
 ├── Transient                 worth trying again; ``retry_after`` seconds where the other side said so
 │   ├── SourceUnavailable     registry: connection, time-out, 5xx
@@ -82,6 +83,10 @@ class Rejected(Permanent):
 
 class Refused(Permanent):
     """Fleetbeat refused on its own rules."""
+
+
+class PlanRefused(Refused):
+    """A saved plan would do something else now than it said."""
 
 
 class Shared(Refused):

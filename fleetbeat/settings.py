@@ -1,8 +1,8 @@
 """Settings in groups: default, unit and reason under each field. The only module that reads the environment.
 
 Entry points call ``load()`` once and hand the parts down. A variable is ``FLEETBEAT_`` + GROUP + ``_`` + FIELD, e.g.
-``FLEETBEAT_LOCK_TTL=15``; the four that people set by hand have short names (``FLEETBEAT_REDIS_URL``,
-``FLEETBEAT_KEY``, ``FLEETBEAT_CATALOG``, ``FLEETBEAT_LOG_LEVEL``).
+``FLEETBEAT_LOCK_TTL=15``; those that people set by hand have short names (``FLEETBEAT_REDIS_URL``,
+``FLEETBEAT_KEY``, ``FLEETBEAT_OVERRIDE_KEY``, ``FLEETBEAT_CATALOG``, ``FLEETBEAT_LOG_LEVEL``).
 """
 
 from __future__ import annotations
@@ -146,6 +146,9 @@ class Settings:
     """A secret because it may carry a password."""
     key: SecretText | None = None
     """base64 of 32 random bytes that seal blobs and catalog entries in Redis. `fleetbeat key` prints a new one."""
+    override_key: SecretText | None = None
+    """base64 of 32 random bytes, another one than `key`. Workers that have it let sync windows be overridden only by
+    requests signed with it, so only whoever has it too may do that. Without it everybody may who may ask for a sync."""
     catalog: str = ""
     """Directory of catalog YAML; only beat and the CLI read it."""
     log_level: str = "INFO"
@@ -175,16 +178,31 @@ class Settings:
                 "CLI of an installation needs the same one. For what `fleetbeat up` runs on this machine: "
                 'eval "$(fleetbeat env)". For a new installation, make one with: fleetbeat key'
             )
-        try:
-            raw = base64.b64decode(self.key.reveal(), validate=True)
-        except (binascii.Error, ValueError):
-            raw = b""
-        if len(raw) != 32:
-            raise ConfigurationError("FLEETBEAT_KEY must be base64 of exactly 32 bytes. Make one with: fleetbeat key")
-        return raw
+        return _key_bytes("FLEETBEAT_KEY", self.key)
+
+    def signing_key(self) -> bytes | None:
+        """The 32 bytes of ``override_key``, None without one. Raises ConfigurationError when it is malformed."""
+        if self.override_key is None:
+            return None
+        if self.key is not None and self.override_key.reveal() == self.key.reveal():
+            raise ConfigurationError(
+                "FLEETBEAT_OVERRIDE_KEY is the same as FLEETBEAT_KEY, which everybody has who may ask for a sync. "
+                "Make another one with: fleetbeat key"
+            )
+        return _key_bytes("FLEETBEAT_OVERRIDE_KEY", self.override_key)
 
 
-_SHORT = {"redis_url", "key", "catalog", "log_level", "history", "namespace", "resolve_ttl"}
+def _key_bytes(name: str, key: SecretText) -> bytes:
+    try:
+        raw = base64.b64decode(key.reveal(), validate=True)
+    except (binascii.Error, ValueError):
+        raw = b""
+    if len(raw) != 32:
+        raise ConfigurationError(f"{name} must be base64 of exactly 32 bytes. Make one with: fleetbeat key")
+    return raw
+
+
+_SHORT = {"redis_url", "key", "override_key", "catalog", "log_level", "history", "namespace", "resolve_ttl"}
 
 
 def load(environ: Mapping[str, str] | None = None) -> Settings:

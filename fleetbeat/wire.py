@@ -15,6 +15,9 @@ DIFF = "fleetbeat.diff"
 APPLY = "fleetbeat.apply"
 REPORT = "fleetbeat.report"
 
+#: remote control command: which FLEETBEAT_OVERRIDE_KEY a worker has (``decisions/overrides.py``, ``mark``)
+OVERRIDE_MARK = "fleetbeat_override_mark"
+
 #: ticks of the clock: thousands may wait here
 TICK_QUEUE = "fleetbeat.ticks"
 #: requests of people and services, and the steps of runs that have begun; kombu serves both queues in turn

@@ -6,10 +6,12 @@ from typing import Any
 
 from celery import Task
 from celery.signals import worker_init
+from celery.worker.control import inspect_command
 
 from fleetbeat import wire
 from fleetbeat.clients import cluster_connect
 from fleetbeat.clients.broker import make_app
+from fleetbeat.decisions.overrides import mark
 from fleetbeat.settings import load
 from fleetbeat.wire import Doorbell
 from workers import apply, diff, pull, reconcile, render, report
@@ -26,6 +28,12 @@ def _open(**_: Any) -> None:
     """Fail at start, not at the first task, when a setting is wrong; take the time of large imports there too."""
     parts()
     cluster_connect.preload()
+
+
+@inspect_command(name=wire.OVERRIDE_MARK)
+def override_mark(_state: Any) -> str:
+    """ "" = this worker lets sync windows be overridden by whoever may ask for a sync."""
+    return mark(parts().settings.signing_key())
 
 
 @app.task(name=wire.RECONCILE, bind=True)

@@ -7,6 +7,8 @@ step waits in the due set; the executions that follow only look, until all is we
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fleetbeat.decisions.lifecycle import stage_of
 from fleetbeat.engine.plan import Plan, manifests_from_json
 from workers import dependencies, holds, tally, waiting, windows
@@ -47,6 +49,7 @@ def apply(work: Work) -> Outcome:
         waits = dependencies.hold_up(work, where.application, number)
         if waits := waits or windows.shut(work, where.application, plan, number):
             return waits
+    pen.execution = replace(pen.execution, overrode=record.get("overrode", ""))  # it may have begun just now
     begun = float(record["stage_began"]) if record.get("stage") == str(number) else turn.now()
     this = Stage(work, where, plan, stage, manifests, number, begun, pen)
     if stage.part == "cleanup":

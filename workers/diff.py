@@ -25,7 +25,7 @@ from fleetbeat.engine.owners import owner_name
 from fleetbeat.engine.plan import Plan, StagePlan, manifests_from_json
 from fleetbeat.engine.planning import make_plan
 from fleetbeat.engine.promising import promise
-from fleetbeat.errors import Refused
+from fleetbeat.errors import PlanRefused, Refused
 from fleetbeat.model import Manifest
 from workers import disputes, holds, memory, removal
 from workers.departing import is_removal
@@ -86,7 +86,7 @@ def diff(work: Work) -> Outcome:
     )
     if record.get("promise") and (why := _broken(shared, record, plan, manifests, work.turn.app)):
         plan_id, app = record["promise"], work.turn.app
-        raise Refused(f"plan {plan_id} is not carried out: {why}. Make a new one: fleetbeat plan {app}")
+        raise PlanRefused(f"plan {plan_id} is not carried out: {why}. Make a new one: fleetbeat plan {app}")
     # To be noted in the cluster when all has gone well: also of a bundle without hooks, so that the way back runs them.
     hooks: Fields = {"hooks": "due" if hooks_due and (plan.hooks or noted - {"", digest}) else "", "hooking": ""}
     claimed = parent.claims if parent else frozenset()

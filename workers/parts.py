@@ -38,6 +38,7 @@ class Parts:
 def parts() -> Parts:
     """Raises ConfigurationError; a worker calls it at start so that a bad setting stops it there and then."""
     settings = load()
+    settings.signing_key()
     store = Store.open(settings)
     return Parts(
         settings=settings,

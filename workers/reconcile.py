@@ -26,7 +26,7 @@ from fleetbeat.engine.settle import judge, read
 from fleetbeat.errors import FleetbeatError, StoreUnavailable
 from fleetbeat.model import Application, ObjectId, Revision
 from fleetbeat.model_results import Health
-from workers import chain, departing, dependencies, disputes, holds, memory, windows
+from workers import chain, departing, dependencies, disputes, holds, memory, refusals, windows
 from workers.choice import wanted
 from workers.parts import Parts, parts
 from workers.standing import noted
@@ -66,7 +66,7 @@ class Fault(FleetbeatError):
 
 def _reconcile(celery: Celery, shared: Parts, app: str) -> str:
     entry = shared.catalogs.application(app)
-    look = shared.runs.look(app)
+    look = refusals.admit(shared, app, shared.runs.look(app))
     if look.run.get("run"):  # even one whose application has left the catalog: it has to end
         return _go_on(celery, shared, app, look)
     if entry is None:

@@ -16,7 +16,7 @@ from fleetbeat.engine.plan import LEFT, Known, Plan
 from fleetbeat.errors import FleetbeatError, LostLock, StoreUnavailable
 from fleetbeat.model import Application, ObjectId, Retry, Revision
 from fleetbeat.model_results import Health, HealthStatus, ObjectResult
-from workers import cluster_events, disputes, holds, memory, removal, tally
+from workers import cluster_events, disputes, holds, memory, refusals, removal, tally
 from workers.departing import is_removal
 from workers.standing import noted
 from workers.target import target
@@ -25,6 +25,8 @@ from workers.task import Ended, Outcome, Work, start_over
 
 def report(work: Work) -> Outcome:
     shared, record, turn = work.parts, work.record, work.turn
+    if refusals.is_refused(record):
+        return refusals.report(work)
     plan_text = shared.blobs.get(record["plan"]) if record.get("plan") else None
     broken_off = bool(record.get("error") or record.get("superseded"))
     if record.get("plan") and plan_text is None and not broken_off:
@@ -261,4 +263,6 @@ def _pause(
         return None
     retry = application.sync.retry if application is not None else Retry()
     what: Cure = "change" if record.get("error_cure", "time") == "change" else "time"
+    if record.get("promise"):
+        what = "change"  # a retry would not be what was looked at: not within seconds
     return next_look(what, failures, retry, float(record.get("retry_after") or 0), spread=spread(app))

@@ -52,7 +52,7 @@ def execution(turn: Turn, stage: str) -> Execution:
     return Execution(turn.app, "", turn.run, turn.fence, stage, **said)
 
 
-_ABOUT = ("trigger", "by", "reason", "digest", "tag", "source", "revision")
+_ABOUT = ("trigger", "by", "reason", "overrode", "digest", "tag", "source", "revision")
 
 
 def done(entries: Iterable[Entry]) -> list[Done]:

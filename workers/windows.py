@@ -17,7 +17,7 @@ from fleetbeat.decisions.windows import How, Kind, Verdict, ask, stamp
 from fleetbeat.engine.plan import Plan
 from fleetbeat.model import Application, ObjectId
 from fleetbeat.model_results import Health
-from workers import memory
+from workers import memory, refusals
 from workers.standing import noted
 from workers.task import Wait, Work
 
@@ -41,13 +41,14 @@ def shut(work: Work, application: Application, plan: Plan, number: int) -> Wait 
     verdict = ask(
         application.windows, how(record["trigger"]), at, kinds=kinds, started=_moment(int(started)) if started else None
     )
-    over = not verdict.open and bool(record.get("override_windows"))
+    over = not verdict.open and refusals.may_override(shared, turn.app, record)
     if verdict.open or over:
         if over and not record.get("overrode"):
             log.warning("%s run %s: %s overrides: %s", turn.app, turn.run, record.get("by"), verdict)
         fields = {"opened": started or str(now), "window": "", "look": "", "overrode": _told(record, verdict, over)}
         if any(record.get(name, "") != value for name, value in fields.items()):
             shared.runs.note(turn.app, turn.run, fields)
+            record.update(fields)  # the ledger tells it with this execution's writes
         return None
     remember(work, plan)
     every = min(application.sync.interval, LONGEST_LOOK)

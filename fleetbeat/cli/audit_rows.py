@@ -29,12 +29,18 @@ def show(chains: Sequence[Chain], cluster: str | None, start: int, output: str) 
     headings = ["TIME", "APP", "CLUSTER", "RUN", "VERB", "OBJECT", "BY", "COMMIT", "WHAT"]
     cells = [
         [
-            *(row["time"], row["app"], row["cluster"], row["run"], row["verb"], row["object"], row["by"] or "-"),
+            *(row["time"], row["app"], row["cluster"], row["run"], row["verb"], row["object"], _who(row)),
             *(row["commit"][:12] or "-", row["what"].partition("\n")[0]),
         ]
         for row in rows
     ]
     out.table(headings, cells)
+
+
+def _who(row: dict[str, Any]) -> str:
+    """Of what was written past a shut window also why."""
+    by = row["by"] or "-"
+    return f"{by}, past sync windows: {row['reason']}" if row["overrode"] else by
 
 
 def rows_of(chain: Chain) -> Iterator[dict[str, Any]]:
@@ -87,6 +93,7 @@ def _by(execution: Execution, entry: Entry) -> dict[str, Any]:
         "trigger": who.trigger,
         "by": who.by,
         "reason": who.reason,
+        "overrode": who.overrode,
         "digest": who.digest,
         "tag": who.tag,
         "commit": Revision("", revision=who.revision).commit or who.revision,

@@ -13,6 +13,7 @@ from fleetbeat.cli.output import age
 from fleetbeat.cli.session import Session
 from fleetbeat.cli.status import pulse_warnings
 from fleetbeat.clients.pulse import Pulse, ServerFacts
+from fleetbeat.decisions.overrides import VARIABLE, mark
 
 State = Literal["ok", "warn", "fail"]
 PACKAGES = ("fleetbeat", "workers", "scheduler")
@@ -109,6 +110,29 @@ def workers(session: Session) -> Iterator[Check]:
     else:
         todo = "start one: celery -A workers.app worker -P threads -c 8 -E"
         yield Check("workers", "fail", "none answers within a second", todo)
+
+
+def overriding(session: Session) -> Iterator[Check]:
+    """Who may override sync windows, and do all workers say the same?"""
+    marks, own = session.override_marks(), mark(session.settings.signing_key())
+    known, without = {one for one in marks.values() if one}, sorted(name for name, one in marks.items() if not one)
+    name, todo = "overrides", f"start every worker with the same {VARIABLE}"
+    if not marks:
+        return  # no worker answers, which has been said
+    if not known and own:
+        yield Check(name, "warn", f"{VARIABLE} is set here, and no worker asks for it", todo)
+    elif not known:
+        yield Check(name, "ok", "whoever may ask for a sync may go past sync windows")
+    elif without:
+        yield Check(name, "fail", f"let pass without a signature by {', '.join(without)}", todo)
+    elif len(known) > 1:
+        yield Check(name, "fail", f"the workers have {len(known)} different keys for them", todo)
+    elif own and own not in known:
+        yield Check(name, "fail", f"{VARIABLE} is not that of the workers", "take theirs, or unset it")
+    else:
+        yield Check(
+            name, "ok", f"past sync windows by signed requests only; the key is {'' if own else 'not '}set here"
+        )
 
 
 def watch(session: Session) -> Iterator[Check]:

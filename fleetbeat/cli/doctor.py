@@ -62,6 +62,7 @@ def examine(session: Session) -> Iterator[Check]:
     yield checks.clock("Redis clock", pulse.ahead)
     yield from checks.beats(pulse)
     yield from _guarded("workers", lambda: checks.workers(session))
+    yield from _guarded("overrides", lambda: checks.overriding(session))
     yield from _guarded("catalog", lambda: checks.catalog(session))
     yield from _guarded("watch", lambda: checks.watch(session))
     yield from _outside(session)

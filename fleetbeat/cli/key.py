@@ -13,7 +13,8 @@ def key() -> None:
     """Print a new key for FLEETBEAT_KEY.
 
     32 random bytes in base64. The key seals manifests and credentials kept in Redis; beat, workers and CLI of one
-    installation need the same one. Keep it where you keep other secrets: it is not stored anywhere.
+    installation need the same one. Keep it where you keep other secrets: it is not stored anywhere. One for
+    FLEETBEAT_OVERRIDE_KEY is made in the same way.
     """
     click.echo(new_key())
 

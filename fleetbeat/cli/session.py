@@ -141,6 +141,13 @@ class Session:
 
         return ping_workers(make_app(self.settings, "fleetbeat.cli"))
 
+    def override_marks(self) -> dict[str, str]:
+        """Worker → mark of its FLEETBEAT_OVERRIDE_KEY, "" = it has none."""
+        from fleetbeat.clients.broker import make_app
+        from fleetbeat.clients.pulse import override_marks
+
+        return override_marks(make_app(self.settings, "fleetbeat.cli"))
+
     def watchers(self) -> dict[str, str]:
         """Cluster of the catalog → the process that watches it, "" without one."""
         from fleetbeat.clients.watch_lease import watchers

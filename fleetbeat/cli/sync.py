@@ -50,7 +50,9 @@ def sync(
     """Sync an application now.
 
     A worker takes it up at once, whether or not anything seems to differ. With --wait the exit code is 0 when
-    everything is there and healthy, 1 when the sync failed, 5 when it goes on after --timeout.
+    everything is there and healthy, 1 when the sync failed or was refused, 5 when it goes on after --timeout.
+
+    Where the workers have a FLEETBEAT_OVERRIDE_KEY, --override-windows is for those who have it set here, too.
     """
     if override_windows and not reason.strip():
         raise click.UsageError("--override-windows needs --reason: history keeps why the windows were overridden")

@@ -87,6 +87,18 @@ def ping_workers(app: Any, timeout: float = 1.0) -> list[str]:
     return sorted(name for answer in answers for name in answer)
 
 
+def override_marks(app: Any, timeout: float = 1.0, *, most: int | None = None) -> dict[str, str]:
+    """Worker → mark of its FLEETBEAT_OVERRIDE_KEY, "" = it has none. Raises StoreUnavailable.
+
+    Those that answer within ``timeout`` seconds and know the question; it returns when there are ``most`` of them.
+    """
+    from fleetbeat.clients import broker
+
+    with broker.errors():
+        answers: Any = app.control.broadcast(wire.OVERRIDE_MARK, reply=True, timeout=timeout, limit=most)
+    return {name: said for answer in answers or () for name, said in answer.items() if isinstance(said, str)}
+
+
 def _setting(store: Store, name: str) -> str:
     try:
         with errors():

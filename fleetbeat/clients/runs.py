@@ -204,13 +204,13 @@ class Runs:
         by: str,
         reason: str,
         confirm_prune: bool = False,
-        override_windows: bool = False,
+        override_windows: str = "",
         promise: str = "",
     ) -> str | None:
         """Ask for a sync and claim the application: the caller publishes ``fleetbeat.reconcile``.
 
         ``confirm_prune``: whoever asks agrees to deleting what waits for a confirmation (field ``confirm_prune``: "1").
-        ``override_windows``: it goes past sync windows that are shut (``override_windows``: "1").
+        ``override_windows``: it goes past sync windows that are shut; signed, or "1" (``decisions/overrides.py``).
         ``promise``: id of the saved plan that it is to carry out.
         Returns the id of a run under way or "", None when the catalog has no such application.
         """
@@ -225,11 +225,17 @@ class Runs:
                 self._lease,
                 _REQUEST_TTL,
                 *_pairs({"confirm_prune": 1} if confirm_prune else {}),
-                *_pairs({"override_windows": 1} if override_windows else {}),
+                *_pairs({"override_windows": override_windows} if override_windows else {}),
                 *_pairs({"promise": promise} if promise else {}),
             ],
         )
         return None if reply[0] == b"unknown" else str(reply[1].decode())
+
+    def refuse(self, app: str, request: str, *, entry: str, event: Event) -> bool:
+        """Answer a request that is not carried out. False: it is not there any more, nothing written."""
+        names = [keys.request(app), keys.state(app), keys.history(app), keys.EVENTS]
+        arguments: list[str | int] = [app, request, entry, self._kept, event.dump(), self._events]
+        return bool(self._store.script("request_refuse", names, arguments))
 
     def wait_for_others(self, app: str, others: Iterable[str]) -> None:
         """Have ``app`` rung when a run of one of ``others`` ends, or ``ring_waiters`` says so."""

@@ -29,6 +29,7 @@ REASONS: Mapping[str, str] = {
     "PruneFailed": "something was not pruned for a reason that is not in the bundle",
     "Conflict": "a field is left to another writer for now",
     "OutOfSync": "something differs from the bundle and is not written",
+    "RequestRefused": "a saved plan, or an override of sync windows, is refused; nothing follows from it",
     "Superseded": "a newer digest, catalog entry or request took over",
     "DriftDetected": "a run began because objects are not as the last one left them",
     "DriftHealed": "such a run has put them back",
@@ -64,6 +65,7 @@ _BY_ERROR = {
     "PruneRefused": "PruneFailed",
     "Conflict": "Conflict",
     "Held": "Hold",
+    **dict.fromkeys(("PlanRefused", "OverrideRefused"), "RequestRefused"),
 }
 
 

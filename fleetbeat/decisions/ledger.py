@@ -44,6 +44,7 @@ class Execution:
     tag: str = ""
     source: str = ""  #: URL of the sources, as the bundle says
     revision: str = ""  #: the commit, as the bundle says
+    overrode: str = ""  #: sync windows that were shut, and gone past for that reason
 
 
 class Place(NamedTuple):

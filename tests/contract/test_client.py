@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,8 +15,9 @@ from fleetbeat.client import Fleetbeat, Outcome, Progress
 from fleetbeat.clients.runs import Runs, Turn
 from fleetbeat.clients.store import Store
 from fleetbeat.decisions.events import Event
+from fleetbeat.decisions.overrides import refusal
 from fleetbeat.errors import CatalogError, ConfigurationError, StillRunning, StoreUnavailable
-from fleetbeat.model import ObjectId
+from fleetbeat.model import ObjectId, SecretText
 from fleetbeat.model_results import ObjectResult
 from fleetbeat.settings import Settings, load
 
@@ -156,6 +158,44 @@ def test_an_override_needs_a_reason(client: Fleetbeat, store: Store) -> None:
     with pytest.raises(ConfigurationError, match="needs a reason"):
         client.request_sync("shop", by="person", reason=" ", override_windows=True)
     assert not store.redis.exists(keys.request("shop"))
+
+
+def test_an_override_is_signed_with_our_key(settings: Settings, store: Store) -> None:
+    """For this application, request, person and reason, and for ten minutes by Redis' clock. The key stays here."""
+    key = new_key()
+    ours = replace(settings, override_key=SecretText(key))
+    asked = Fleetbeat(ours, store=store).request_sync("shop", by="ann", reason="outage", override_windows=True)
+    runs = Runs(store, settings)
+    request, now = runs.look("shop").request, runs.now()
+    assert request["id"] == asked.id
+    assert refusal(ours.signing_key(), "shop", request, now) == ""
+    assert "another" in refusal(bytes(32), "shop", request, now)
+    assert 0 < int(request["override_windows"].split()[0]) - now <= 600_000
+    assert key not in repr(request)
+
+
+def test_a_refused_request_is_answered_and_nothing_else(client: Fleetbeat, store: Store, settings: Settings) -> None:
+    runs = Runs(store, settings)
+    store.redis.hset(keys.state("shop"), mapping={"phase": "Succeeded", "message": "1 unchanged", "last_run": "r0"})
+    asked = client.request_sync("shop", by="ann")
+    entry = json.dumps({"run": "r1", "request": asked.id, "phase": "Failed", "message": "no", "health": "Healthy"})
+    event = Event("RequestRefused", "no", "error")
+    assert not runs.refuse("shop", "another", entry=entry, event=event)
+    assert runs.look("shop").request
+    assert runs.refuse("shop", asked.id, entry=entry, event=event)
+    assert not runs.refuse("shop", asked.id, entry=entry, event=event)
+    outcome = client.outcome("shop", asked.id, timeout=20)
+    assert (outcome.run, outcome.phase, outcome.message, outcome.ok) == ("r1", "Failed", "no", False)
+    look = runs.look("shop")
+    assert (look.request, look.run) == ({}, {})
+    assert {**look.state, "handled": ""} == {
+        "phase": "Succeeded",
+        "message": "1 unchanged",
+        "last_run": "r0",
+        "handled": "",
+    }
+    assert [told.message for told in client.events("shop")] == ["no"]
+    assert len(runs.history("shop")) == 1
 
 
 def test_a_replaced_request_is_followed_as_the_later_one(client: Fleetbeat, worker: Worker) -> None:

@@ -9,6 +9,8 @@ import pytest
 from fleet import Fleet, config_map, run, words
 from people import Hands
 
+from fleetbeat import keys
+
 Prepared = tuple[Fleet, str, str]
 
 
@@ -59,6 +61,28 @@ def test_an_object_changed_in_between_is_named_and_nothing_is_written(shop: Prep
     assert f"plan {plan_id} is not carried out: ConfigMap {namespace}/web was changed" in refused.stderr
     assert f"fleetbeat plan {app}" in refused.stderr
     assert not fleet.writes(app, since=start)
+
+
+def test_a_refused_plan_leaves_the_application_as_it_was(shop: Prepared) -> None:
+    """Nothing is tried again without the plan: the next look is the one that would have come anyway."""
+    fleet, app, namespace = shop
+    before = fleet.state(app)
+    plan_id = plan(fleet, app)
+    Hands(next(iter(fleet.clusters.values()))).merge(web(namespace), {"metadata": {"labels": {"looked": "at"}}})
+    refused = run(fleet, "sync", app, "--plan", plan_id, "--wait", "--reason", "release 2")
+    assert refused.returncode == 1
+    entry = fleet.history(app)[0]
+    assert (entry["phase"], entry["error"], entry["reason"]) == ("Failed", "PlanRefused", "release 2")
+    assert "RequestRefused: Failed: plan" in run(fleet, "events", app).stdout
+
+    after = fleet.state(app)
+    told = ("phase", "message", "reason", "failures", "attempted", "digest", "sync", "health", "inventory")
+    assert {word: after.get(word) for word in told} == {word: before.get(word) for word in told}
+    period, offset = (int(part) for part in fleet.store.redis.hget(keys.PERIODS, app).split(b":"))  # type: ignore[union-attr]
+    due = fleet.store.redis.zscore(keys.DUE, app)
+    assert due is not None
+    assert (int(due) - offset) % period == 0, "its regular slot, no retry"
+    assert "began: Revision" in fleet.tick(app)
 
 
 def test_another_bundle_in_between(shop: Prepared) -> None:

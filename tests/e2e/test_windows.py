@@ -5,6 +5,8 @@ A window that ends or opens soon is one that began with this minute: schedules h
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,10 +14,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from fleet import Fleet, config_map, in_wave, outcomes
+from traces import contents, traces
 from waiting import wait_for
 
+from fleetbeat.cli.key import new_key
 from fleetbeat.cli.main import cli
 from fleetbeat.cli.session import Session
+from fleetbeat.client import Fleetbeat
+from fleetbeat.decisions.overrides import sign
 from fleetbeat.decisions.windows import stamp
 
 CLAIM = {
@@ -269,6 +275,82 @@ def test_an_override_goes_through_and_history_keeps_why(
     assert (entry["reason"], entry["trigger"]) == ("mends the outage", "Request")
     assert "release freeze" in entry["overrode"]
     assert "sync windows: shut" in command("history", app, "--run", entry["run"]).output
+
+
+@pytest.fixture
+def guarded(make_fleet: Callable[..., Fleet]) -> Fleet:
+    """One whose workers let windows be overridden by signed requests only."""
+    return make_fleet(workers=1, FLEETBEAT_OVERRIDE_KEY=new_key())
+
+
+def asked_by_hand(fleet: Fleet, app: str, **request: str) -> None:
+    """A request as anybody can write it who may write to Redis, looked at by a worker."""
+    assert fleet.runs.request(app, request.pop("id"), **request) is not None  # type: ignore[arg-type]
+    fleet.ring(app)
+
+
+def test_an_out_of_window_change_is_refused_then_allowed_by_an_override_with_the_reason_in_the_audit(
+    guarded: Fleet, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Overriding is a right of its own: nobody without the key has it, whatever is in Redis."""
+    fleet, app = guarded, guarded.name("guarded")
+    key = fleet.env["FLEETBEAT_OVERRIDE_KEY"]
+    for name, value in fleet.env.items():
+        monkeypatch.setenv(name, value)
+
+    def override(reason: str) -> Result:
+        words = ("sync", app, "--override-windows", "--reason", reason, "--wait", "--timeout", "90")
+        return CliRunner().invoke(cli, list(words), obj=Session())
+
+    put(fleet, app, [config_map("web"), in_wave(1, config_map("late"))], namespace, always(description="freeze"))
+    run = waits(fleet, app)["run"]
+
+    monkeypatch.delenv("FLEETBEAT_OVERRIDE_KEY")
+    missing = override("I may not")
+    while "it is not signed" in missing.stderr:  # no worker has said in time what it asks for, so it has refused
+        missing = override("I may not")
+    assert missing.exit_code == 3, missing.output
+    assert "FLEETBEAT_OVERRIDE_KEY is not set" in missing.stderr
+    monkeypatch.setenv("FLEETBEAT_OVERRIDE_KEY", new_key())
+    other = override("nor may I")
+    assert other.exit_code == 1, other.output
+    assert "sync windows are not overridden: it was signed with another FLEETBEAT_OVERRIDE_KEY" in other.stderr
+    asked_by_hand(fleet, app, id="by-hand", by="eve", reason="let me", override_windows="1")
+    refused = wait_for(
+        lambda: next((one for one in fleet.history(app) if one["request"] == "by-hand"), None),
+        timeout=60,
+        what="the answer",
+    )
+    assert (refused["phase"], refused["error"], refused["by"]) == ("Failed", "OverrideRefused", "eve")
+    assert "it is not signed" in refused["message"]
+    # a copy of a good one, for another application
+    good = sign(base64.b64decode(key), app="another", request="copy", by="ann", reason="real", now=fleet.runs.now())
+    asked_by_hand(fleet, app, id="copy", by="ann", reason="real", override_windows=good)
+    wait_for(lambda: fleet.history(app)[0]["request"] == "copy", timeout=60, what="the answer to the copy")
+    # and written into the run itself: it is asked again when the window is edited
+    fleet.runs.note(app, run, {"override_windows": "1", "by": "eve", "reason": "let me"})
+    fleet.application(app, namespace=namespace, windows=[always(description="still frozen")])
+    assert waits(fleet, app, "still frozen")["run"] == run, "none of them has touched the run that waits"
+    assert fleet.writes(app, parents=True) == []
+    told = [event.reason for event in Fleetbeat(fleet.settings).events(app)]
+    assert told.count("RequestRefused") == len(fleet.history(app)) >= 3
+    assert {entry["error"] for entry in fleet.history(app)} == {"OverrideRefused"}
+
+    monkeypatch.setenv("FLEETBEAT_OVERRIDE_KEY", key)
+    done = override("mends the outage")
+    assert done.exit_code == 0, done.output
+    rows = [
+        json.loads(line)
+        for line in CliRunner().invoke(cli, ["audit", app, "-o", "json"], obj=Session()).output.splitlines()
+    ]
+    assert {row["object"] for row in rows} >= {f"ConfigMap {namespace}/web", f"ConfigMap {namespace}/late"}
+    assert {row["reason"] for row in rows} == {"mends the outage"}
+    assert all(row["by"] and "still frozen" in row["overrode"] for row in rows)
+    shown = CliRunner().invoke(cli, ["audit", app], obj=Session()).output
+    assert "past sync windows: mends the outage" in shown
+
+    everything = b"\n".join(contents(fleet.store.redis).values()) + fleet.logs().encode()
+    assert traces(everything, key) == []
 
 
 def test_self_healing_counts_as_automated_and_can_be_held_up_alone(fleet: Fleet, namespace: str) -> None:

@@ -113,6 +113,20 @@ def test_a_sealing_key_of_another_form_is_refused_without_showing_it(text: str) 
     assert not text.strip() or text not in str(caught.value)
 
 
+def test_the_key_for_overrides_is_32_bytes_or_none() -> None:
+    other = base64.b64encode(bytes(range(1, 33))).decode()
+    assert load({"FLEETBEAT_OVERRIDE_KEY": other, "FLEETBEAT_KEY": KEY}).signing_key() == bytes(range(1, 33))
+    assert load({"FLEETBEAT_KEY": KEY}).signing_key() is None
+    with pytest.raises(ConfigurationError, match="FLEETBEAT_OVERRIDE_KEY must be base64") as caught:
+        load({"FLEETBEAT_OVERRIDE_KEY": "hunter2"}).signing_key()
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_key_that_everybody_has_is_no_right_of_its_own() -> None:
+    with pytest.raises(ConfigurationError, match="is the same as FLEETBEAT_KEY"):
+        load({"FLEETBEAT_OVERRIDE_KEY": KEY, "FLEETBEAT_KEY": KEY}).signing_key()
+
+
 # ── helpers ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -3,6 +3,7 @@
 # ruff: noqa: ARG002 - fakes have the signature of what they stand for
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
@@ -15,12 +16,19 @@ from fleetbeat.cli.main import cli
 from fleetbeat.cli.session import Session
 from fleetbeat.clients.catalogs import CatalogStatus
 from fleetbeat.clients.pulse import Pulse, ServerFacts
+from fleetbeat.decisions.overrides import mark
 from fleetbeat.errors import ClusterUnavailable, ConfigurationError, SourceUnavailable, StoreUnavailable
-from fleetbeat.model import ApiSet, Application, Cluster, Destination, Revision, Source
+from fleetbeat.model import ApiSet, Application, Cluster, Destination, Revision, SecretText, Source
 from fleetbeat.ports import Written
+from fleetbeat.settings import Settings
 
 GOOD = ServerFacts("valkey", "9.1.2", "noeviction", "yes")
 SHOP = Application("shop", Source("r.example.com/shop"), Destination("prod"))
+
+
+KEY = base64.b64encode(bytes(32)).decode()
+MARK = mark(bytes(32))
+HAS_KEY = Settings(override_key=SecretText(KEY))
 
 
 class Catalogs:
@@ -74,6 +82,8 @@ class Fake(Session):
         self.api = Api()
         self.facts = GOOD
         self.workers = ["worker-1@host"]
+        self.marks = {"worker-1@host": ""}
+        self.settings = Settings()
         self.beats = {"beat": 0.5}
         self.watched = {"prod": "host:7", "test": "host:7"}
         self.redis_down = False
@@ -93,6 +103,9 @@ class Fake(Session):
 
     def ping_workers(self) -> list[str]:
         return self.workers
+
+    def override_marks(self) -> dict[str, str]:
+        return self.marks
 
     def cluster(self, cluster: Cluster) -> Any:
         return self.api
@@ -144,6 +157,13 @@ def test_a_sound_installation_but_for_the_clusters_clock() -> None:
         ({"beats": {}}, "beat", "fail"),
         ({"beats": {"beat": 300.0}}, "beat", "fail"),
         ({"workers": []}, "workers", "fail"),
+        ({"marks": {"w1": "", "w2": ""}, "settings": HAS_KEY}, "overrides", "warn"),
+        ({"marks": {"w1": MARK, "w2": MARK}}, "overrides", "ok"),
+        ({"marks": {"w1": MARK, "w2": MARK}, "settings": HAS_KEY}, "overrides", "ok"),
+        ({"marks": {"w1": MARK, "w2": ""}, "settings": HAS_KEY}, "overrides", "fail"),
+        ({"marks": {"w1": MARK, "w2": "another"}, "settings": HAS_KEY}, "overrides", "fail"),
+        ({"marks": {"w1": "another", "w2": "another"}, "settings": HAS_KEY}, "overrides", "fail"),
+        ({"settings": Settings(override_key=SecretText("hunter2"))}, "overrides", "fail"),
         ({"watched": {"prod": "", "test": ""}}, "watch", "ok"),
         ({"watched": {"prod": "host:7", "test": ""}}, "watch", "warn"),
         ({"catalogs": broken_catalog()}, "catalog", "fail"),
@@ -162,6 +182,13 @@ def test_a_sound_installation_but_for_the_clusters_clock() -> None:
         "no beat",
         "silent beat",
         "no workers",
+        "only this shell has a key for overrides",
+        "overrides are signed, by others",
+        "overrides are signed",
+        "a worker without the key for overrides",
+        "two keys for overrides",
+        "another key for overrides than the workers'",
+        "a key for overrides that is none",
         "nobody watches, which nobody has to",
         "one cluster is left out",
         "broken catalog",

@@ -1,0 +1,85 @@
+"""Who may go past sync windows: what a signature is good for, and everything it is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from fleetbeat.decisions.overrides import LIFE, UNSIGNED, mark, refusal, sign, told
+
+KEY, OTHER = bytes(range(32)), bytes(range(1, 33))
+NOW = 1_796_047_200_000  # 2026-11-30T14:00:00Z
+ASKED = {"id": "q1", "by": "ann@laptop", "reason": "mends the outage"}
+
+
+def request(key: bytes = KEY, app: str = "shop", now: int = NOW, **changed: str) -> dict[str, str]:
+    signed = sign(key, app=app, request=ASKED["id"], by=ASKED["by"], reason=ASKED["reason"], now=now)
+    return {**ASKED, "override_windows": signed, **changed}
+
+
+def cut(signed: dict[str, str], **changed: str) -> dict[str, str]:
+    """With another end of its time, or another MAC, than it was signed with."""
+    until, _, mac = signed["override_windows"].partition(" ")
+    return {**signed, "override_windows": f"{changed.get('until', until)} {changed.get('mac', mac)}"}
+
+
+@pytest.mark.parametrize(
+    ("key", "asked", "now"),
+    [
+        pytest.param(KEY, request(), NOW, id="signed"),
+        pytest.param(KEY, request(), NOW + LIFE, id="to the last moment"),
+        pytest.param(KEY, request(now=NOW + 30_000), NOW, id="Redis fell back by half a minute"),
+        pytest.param(KEY, dict(ASKED), NOW, id="no override asked for"),
+        pytest.param(None, {**ASKED, "override_windows": UNSIGNED}, NOW, id="nobody asks for a signature"),
+        pytest.param(None, request(), NOW, id="signed, and nobody asks"),
+    ],
+)
+def test_it_may(key: bytes | None, asked: dict[str, str], now: int) -> None:
+    assert refusal(key, "shop", asked, now) == ""
+
+
+@pytest.mark.parametrize(
+    ("asked", "now", "says"),
+    [
+        pytest.param({**ASKED, "override_windows": UNSIGNED}, NOW, "it is not signed", id="not signed"),
+        pytest.param(
+            {**ASKED, "override_windows": UNSIGNED}, NOW, "FLEETBEAT_OVERRIDE_KEY", id="names what is missing"
+        ),
+        pytest.param(request(OTHER), NOW, "signed with another FLEETBEAT_OVERRIDE_KEY", id="another key"),
+        pytest.param(request(app="bank"), NOW, "or was altered", id="copied to another application"),
+        pytest.param(request(id="q2"), NOW, "or was altered", id="copied to another request"),
+        pytest.param(request(by="eve@laptop"), NOW, "or was altered", id="by somebody else"),
+        pytest.param(request(reason="because"), NOW, "or was altered", id="for another reason"),
+        pytest.param(request(), NOW + LIFE + 1, "was good until 2026-11-30T14:10:00.000Z", id="copied, and later"),
+        pytest.param(cut(request(), until=str(NOW + 10 * LIFE)), NOW, "or was altered", id="its time made longer"),
+        pytest.param(request(now=NOW + 2 * LIFE), NOW, "too far ahead", id="signed for a time to come"),
+        pytest.param(cut(request(), mac=""), NOW, "it is not signed", id="no MAC"),
+        pytest.param(cut(request(), mac="ü" * 64), NOW, "or was altered", id="a MAC of other letters"),
+        pytest.param(cut(request(), until="soon"), NOW, "it is not signed", id="no time"),
+        pytest.param(cut(request(), until="٣"), NOW, "it is not signed", id="a digit of another script"),
+        pytest.param(
+            {
+                **ASKED,
+                "reason": " ",
+                "override_windows": sign(KEY, app="shop", request="q1", by=ASKED["by"], reason=" ", now=NOW),
+            },
+            NOW,
+            "gives no reason",
+            id="no reason",
+        ),
+    ],
+)
+def test_it_may_not(asked: dict[str, str], now: int, says: str) -> None:
+    assert says in refusal(KEY, "shop", asked, now)
+
+
+def test_what_is_told_does_not_help_to_forge_one() -> None:
+    wrong = refusal(KEY, "shop", request(OTHER), NOW)
+    right = request()["override_windows"].partition(" ")[2]
+    assert right not in told(wrong)
+    assert "The request is dropped" in told(wrong)
+
+
+def test_a_mark_tells_keys_apart_and_nothing_of_them() -> None:
+    assert mark(KEY) == mark(KEY) != mark(OTHER)
+    assert mark(None) == ""
+    assert KEY.hex()[:16] not in mark(KEY)

@@ -1,0 +1,23 @@
+"""When an application is looked at after a run."""
+
+from __future__ import annotations
+
+import pytest
+
+from fleetbeat.decisions.lifecycle import Ending
+from workers.report import _pause
+
+
+@pytest.mark.parametrize(
+    ("record", "phase", "soon"),
+    [
+        pytest.param({"error_cure": "time"}, "Failed", True, id="what time may mend is tried again"),
+        pytest.param({"error_cure": "change"}, "Failed", False, id="what only a change mends is not"),
+        pytest.param({"error_cure": "time", "promise": "3f9a1c22b0d4"}, "Failed", False, id="nor is a saved plan"),
+        pytest.param({"superseded": "a newer one", "promise": "3f9a1c22b0d4"}, "Superseded", True, id="superseded"),
+        pytest.param({}, "Succeeded", False, id="all is well"),
+    ],
+)
+def test_how_soon_it_is_looked_at_again(record: dict[str, str], phase: str, soon: bool) -> None:
+    pause = _pause("shop", None, record, Ending(phase, "said"), failures=1)  # type: ignore[arg-type]
+    assert (pause is not None) is soon
