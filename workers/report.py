@@ -10,7 +10,17 @@ from fleetbeat.clients import applyset
 from fleetbeat.decisions import events, fights
 from fleetbeat.decisions.health import custom, worst
 from fleetbeat.decisions.inventory import group_kinds, namespaces
-from fleetbeat.decisions.lifecycle import Cure, Ending, ending, history_entry, next_look, repeats, sync_status
+from fleetbeat.decisions.lifecycle import (
+    Cure,
+    Ending,
+    ending,
+    failures,
+    history_entry,
+    next_look,
+    repeats,
+    rest,
+    sync_status,
+)
 from fleetbeat.decisions.schedule import spread
 from fleetbeat.engine.plan import LEFT, Known, Plan
 from fleetbeat.errors import FleetbeatError, LostLock, StoreUnavailable
@@ -53,7 +63,8 @@ def report(work: Work) -> Outcome:
         record.get("revision_created", ""),
     )
     finished = int(turn.now() * 1000)
-    failures = 0 if end.phase in ("Succeeded", "Superseded") else int(state.get("failures") or 0) + 1
+    times = failures(state, end.phase, record["digest"], record.get("spec", ""))
+    pause, resting = _pause(turn.app, application, record, end, times)
     entry = history_entry(
         run=record,
         revision=revision,
@@ -76,7 +87,8 @@ def report(work: Work) -> Outcome:
             "fence": turn.fence,
             "given_up": "1" if end.reason == "WorkerLost" else "",
             "health": health,
-            "failures": failures,
+            "failures": times,
+            "pause": finished + int(resting * 1000) if resting else "",
             "removing": record.get("since", ""),
             "inventory": memory.save_known(shared, known),
             "rules": rules if first else state.get("rules", ""),
@@ -93,9 +105,7 @@ def report(work: Work) -> Outcome:
         entry=orjson.dumps(entry).decode(),
         event=event,
         state=noted(shared, state, fields),
-        next_look=0.0
-        if judge_anew and end.phase == "Succeeded"
-        else _pause(turn.app, application, record, end, failures),
+        next_look=0.0 if judge_anew and end.phase == "Succeeded" else pause,
         replace_newest=again,
         look_by=int(held.get("held_until") or 0),
     )
@@ -255,14 +265,16 @@ def _application(work: Work) -> Application | None:
 
 
 def _pause(
-    app: str, application: Application | None, record: dict[str, str], end: Ending, failures: int
-) -> float | None:
+    app: str, application: Application | None, record: dict[str, str], end: Ending, times: int
+) -> tuple[float | None, float]:
+    """Seconds until the next look, None = at the regular slot; and for how long a watch rings in vain."""
     if record.get("superseded") or record.get("next", "") not in ("", record.get("digest", "")):
-        return 0.0  # the other: something newer was seen, and had to wait for a hook
+        return 0.0, 0.0  # the other: something newer was seen, and had to wait for a hook
     if end.phase == "Succeeded":
-        return None
+        return None, 0.0
     retry = application.sync.retry if application is not None else Retry()
     what: Cure = "change" if record.get("error_cure", "time") == "change" else "time"
     if record.get("promise"):
         what = "change"  # a retry would not be what was looked at: not within seconds
-    return next_look(what, failures, retry, float(record.get("retry_after") or 0), spread=spread(app))
+    asked = what, times, retry, float(record.get("retry_after") or 0)
+    return next_look(*asked, spread=spread(app)), rest(*asked, spread=spread(app))

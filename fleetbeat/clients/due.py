@@ -121,7 +121,8 @@ class DueSet:
         """Something of the application moved in its cluster: claim it, to be published and settled at once.
 
         None when there is nothing to publish: a run is under way, and the application is looked at again when that has
-        ended well, or the catalog has no such application.
+        ended well; the last one failed, and it is looked at when the pause is over; or the catalog has no such
+        application.
         """
         names = [keys.run(app), keys.DUE, keys.PERIODS, keys.state(app)]
         said, *times = self._store.script("notice", names, [app, self._lease])

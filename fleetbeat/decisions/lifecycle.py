@@ -124,6 +124,27 @@ def next_look(
     return max(asked, backoff(max(failures - 1, 0), retry, spread))
 
 
+def rest(what: Cure, failures: int, retry: Retry, retry_after: float = 0.0, *, spread: float = 0.0) -> float:
+    """Seconds for which nothing that a watch sees begins another try of a run that failed.
+
+    As long as the next look is away, or, where that waits for the regular slot, as long as a retry would wait: so a
+    storm of edits costs no more tries than time does (case f3).
+    """
+    asked = next_look(what, failures, retry, retry_after, spread=spread)
+    return asked if asked is not None else backoff(max(failures - 1, 0), retry, spread)
+
+
+def failures(state: Mapping[str, str], phase: str, digest: str, spec: str) -> int:
+    """How often in a row this input has failed, after a run of it that ended with ``phase``.
+
+    Another digest or catalog entry begins anew: what went wrong before is no reason to let it wait (case f2).
+    """
+    if phase in ("Succeeded", "Superseded"):
+        return 0
+    same = (state.get("attempted"), state.get("spec")) == (digest, spec)
+    return (int(state.get("failures") or 0) if same else 0) + 1
+
+
 def health_pause(looks: int, first: float, longest: float) -> float:
     """Seconds until the next look at a wave that is not healthy yet."""
     return float(min(first * 1.6 ** min(looks, 32), longest))

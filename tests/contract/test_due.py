@@ -450,6 +450,31 @@ def test_a_notice_during_a_run_is_left_to_the_run(due: DueSet, store: Store) -> 
     assert store.redis.hexists(keys.run("shop"), "noticed")
 
 
+@pytest.mark.parametrize(
+    ("interval", "left", "due_after"),
+    [
+        pytest.param(3600.0, 60_000, 60_000, id="the slot is further away: due when the pause is over"),
+        pytest.param(3600.0, -1, None, id="the pause is over: rung"),
+    ],
+)
+def test_a_notice_does_not_cut_the_pause_after_a_failure_short(
+    due: DueSet, store: Store, interval: float, left: int, due_after: int | None
+) -> None:
+    """Field case f3: a storm of edits that fails each run would begin one after the other."""
+    due.register({"shop": interval})
+    now = now_ms(store)
+    store.redis.zadd(keys.DUE, {"shop": now + 3_000_000})
+    store.redis.hset(keys.state("shop"), "pause", now + left)
+    claimed = due.notice("shop")
+    assert (claimed is None) is (due_after is not None)
+    if due_after is not None:
+        assert score(store, "shop") == now + due_after
+        store.redis.zadd(keys.DUE, {"shop": now + 5})
+        assert due.notice("shop") is None
+        assert score(store, "shop") == now + 5, "a look that comes earlier stays"
+    assert int(store.redis.hget(keys.state("shop"), "noticed") or 0) >= now
+
+
 def test_a_notice_of_an_unknown_application_writes_nothing(due: DueSet, store: Store) -> None:
     assert due.notice("nobody") is None
     assert not store.redis.exists(keys.state("nobody"))

@@ -45,6 +45,10 @@ class Hands:
         query = f"fieldManager={manager}&force={str(force).lower()}"
         return self._ask("PATCH", f"{path}?{query}", dict(body), "application/apply-patch+yaml", 200, 201)
 
+    def replace(self, path: str, body: Mapping[str, Any], manager: str) -> Body:
+        """PUT of a whole object."""
+        return self._ask("PUT", f"{path}?fieldManager={manager}", dict(body), None, 200)
+
     def scale(self, path: str, replicas: int, manager: str) -> Body:
         """Through the scale subresource: an autoscaler, or ``kubectl scale`` (manager ``kubectl``)."""
         return self.merge(f"{path}/scale", {"spec": {"replicas": replicas}}, manager)

@@ -32,10 +32,11 @@ HOUR = 60 * MINUTE
 KEY = ObjectId("", "ConfigMap", "shop", "web")
 
 
-def play(times: list[int], limits: Limits = LIMITS, party: str = "operator") -> tuple[list[int], Dispute | None]:
+def play(
+    times: list[int], limits: Limits = LIMITS, party: str = "operator", dispute: Dispute | None = None
+) -> tuple[list[int], Dispute | None]:
     """The other party changes the field again at once; looks at these times. Returns when it was healed."""
     heals: list[int] = []
-    dispute: Dispute | None = None
     for now in times:
         dispute = changed(dispute, party, now, limits)
         if not dispute.stands(now, limits):
@@ -103,6 +104,25 @@ def test_a_success_in_between_is_no_reason_to_begin_anew():
     _, dispute = play([NOW + n * 2 * SECOND for n in range(4)])
     assert dispute is not None
     assert (dispute.truces, dispute.until) == (1, NOW + 6 * SECOND + MINUTE)
+
+
+def test_twelve_heals_that_did_not_last_are_forgotten_after_a_quiet_hour_and_not_before():
+    """Field case f2: the delay neither stays for a later one-off drift, nor is it gone after each success."""
+    dispute: Dispute | None = None
+    heals: list[int] = []
+    now = NOW
+    while len(heals) < 12:
+        healed_now, dispute = play([now], dispute=dispute)
+        heals += healed_now
+        now += 2 * SECOND
+    last = heals[-1]  # this one lasts
+    soon = last + 59 * MINUTE
+    assert changed(dispute, "operator", soon, LIMITS).until == soon + HOUR, "as long as the longest"
+    later = [last + HOUR + n * 2 * SECOND for n in range(1, 5)]
+    anew, fought = play(later, party="kubectl-edit", dispute=dispute)
+    assert anew == later[:3]
+    assert fought is not None
+    assert (fought.truces, fought.until) == (1, later[3] + MINUTE), "as short as the first"
 
 
 @settings(max_examples=200, deadline=None)

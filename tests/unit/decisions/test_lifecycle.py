@@ -104,6 +104,41 @@ def test_when_a_failed_application_is_looked_at_again(
     assert lifecycle.next_look(what, failures, Retry(), retry_after) == seconds
 
 
+@pytest.mark.parametrize(
+    ("what", "failures", "seconds"),
+    [
+        pytest.param("time", 1, 5.0, id="as long as the next look is away"),
+        pytest.param("time", 5, 80.0, id="and the one after that"),
+        pytest.param("time", 6, 160.0, id="past the limit, when the next look is at the regular slot"),
+        pytest.param("time", 1000, 180.0, id="attempt 1,000"),
+        pytest.param("change", 1, 5.0, id="what only a change can mend"),
+        pytest.param("change", 9, 180.0, id="what only a change can mend, again and again"),
+    ],
+)
+def test_how_long_a_watch_begins_no_other_try(what: lifecycle.Cure, failures: int, seconds: float) -> None:
+    """Field case f3."""
+    assert lifecycle.rest(what, failures, Retry()) == seconds
+
+
+@pytest.mark.parametrize(
+    ("state", "phase", "times"),
+    [
+        pytest.param({}, "Failed", 1, id="the first run of all"),
+        pytest.param({"failures": "3"}, "Failed", 1, id="looks had failed before any run"),
+        pytest.param({**SYNCED, "failures": "0"}, "Failed", 1, id="after a good one"),
+        pytest.param({**SYNCED, "failures": "12"}, "Failed", 13, id="again and again"),
+        pytest.param({**SYNCED, "failures": "999"}, "Failed", 1000, id="attempt 1,000"),
+        pytest.param({**SYNCED, "failures": "12"}, "Succeeded", 0, id="it went well"),
+        pytest.param({**SYNCED, "failures": "12"}, "Superseded", 0, id="something newer took over"),
+        pytest.param({**SYNCED, "attempted": "sha256:old", "failures": "12"}, "Failed", 1, id="another digest"),
+        pytest.param({**SYNCED, "spec": "old", "failures": "12"}, "Failed", 1, id="another catalog entry"),
+    ],
+)
+def test_failures_are_counted_for_one_input(state: dict[str, str], phase: str, times: int) -> None:
+    """Field case f2: another digest is not kept waiting for the failures of the one before."""
+    assert lifecycle.failures(state, phase, "sha256:a", "s1") == times
+
+
 def test_a_fleet_that_failed_together_comes_back_apart() -> None:
     """Field cases f2, g5: each pause is spread up to the next one, by name, and so is a Retry-After, a little."""
     retry = Retry(duration=5, factor=2, max_duration=180)

@@ -19,5 +19,6 @@ from workers.report import _pause
     ],
 )
 def test_how_soon_it_is_looked_at_again(record: dict[str, str], phase: str, soon: bool) -> None:
-    pause = _pause("shop", None, record, Ending(phase, "said"), failures=1)  # type: ignore[arg-type]
+    pause, rest = _pause("shop", None, record, Ending(phase, "said"), times=1)  # type: ignore[arg-type]
     assert (pause is not None) is soon
+    assert (rest > 0) is (phase == "Failed")
