@@ -90,6 +90,15 @@ def history(app: str) -> str:
     return f"{PREFIX}history:{app}"
 
 
+def drift(app: str) -> str:
+    """string: JSON of decisions/drift.DriftLedger: which fields were found otherwise, by whom, how often healed.
+
+    Writer: workers, in the step that ends a run. TTL ``settings.drift.days`` since then, none while something stands;
+    a week when the application has been deleted.
+    """
+    return f"{PREFIX}drift:{app}"
+
+
 def ledger(app: str) -> str:
     """list, oldest first, of what was written to clusters: entries chained by a keyed MAC (decisions/ledger.py).
     Cut to ``settings.ledger.writes``. Writer: workers. TTL ``settings.ledger.days`` since the last write."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from fleetbeat.model import ObjectId
 
@@ -41,6 +41,29 @@ class Manager:
     @classmethod
     def from_json(cls, data: Mapping[str, str]) -> Manager:
         return cls(data["manager"], data.get("operation", ""), data.get("time", ""), data.get("subresource", ""))
+
+
+class Drifted(NamedTuple):
+    """A field that is not as the bundle has it, although that bundle has been applied."""
+
+    field: str  #: ``data.greeting``; "" = the object as a whole
+    by: Manager | None = None  #: who set it last; None = nobody knows: it was removed, or the object deleted
+
+    @property
+    def party(self) -> str:
+        """The field manager's name, "" when it is not known."""
+        return self.by.name if self.by else ""
+
+    def to_json(self) -> list[Any]:
+        return [self.field, self.by.to_json() if self.by else None]
+
+    @classmethod
+    def from_json(cls, data: Sequence[Any]) -> Drifted:
+        """Reads the form of an earlier version as well, which knew the name alone."""
+        field, by = data
+        if isinstance(by, str):
+            return cls(field, Manager(by, "", "") if by else None)
+        return cls(field, Manager.from_json(by) if by else None)
 
 
 @dataclass(frozen=True)

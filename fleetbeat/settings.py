@@ -93,6 +93,33 @@ class Fights:
 
 
 @dataclass(frozen=True)
+class Heals:
+    """When an object that is healed again and again has to wait for the next time (docs/engine.md, Back-off). The
+    pauses are Argo CD's for self-healing."""
+
+    most: int = 10
+    """So many heals of one object, of whichever fields: nobody who looks for a fault by hand edits one that often …"""
+    within: float = 600.0
+    """… within so many seconds, and found changed once more: it is left as it is for a pause, then healed once."""
+    pause: float = 2.0
+    """Seconds of the first pause. One the user hardly notices; …"""
+    factor: float = 3.0
+    """… each that follows is so many times longer, …"""
+    longest: float = 300.0
+    """… up to so many seconds: 12 heals of an object in an hour."""
+
+
+@dataclass(frozen=True)
+class Drift:
+    """What the drift ledger remembers of one application."""
+
+    rows: int = 300
+    """Fields whose drift is over; about 200 bytes each in Redis. What stands there now is kept besides."""
+    days: float = 90.0
+    """Days a field is kept since it was last found otherwise: a quarter tells who does it habitually."""
+
+
+@dataclass(frozen=True)
 class Bundles:
     """Limits while pulling and unpacking; a bundle over one of them is refused by name of the limit."""
 
@@ -164,6 +191,8 @@ class Settings:
     observe: Observe = field(default_factory=Observe)
     watch: Watch = field(default_factory=Watch)
     fights: Fights = field(default_factory=Fights)
+    heals: Heals = field(default_factory=Heals)
+    drift: Drift = field(default_factory=Drift)
     bundles: Bundles = field(default_factory=Bundles)
     http: Http = field(default_factory=Http)
     blobs: Blobs = field(default_factory=Blobs)

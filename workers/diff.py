@@ -79,7 +79,7 @@ def diff(work: Work) -> Outcome:
             since=memory.first_tried(record, state),
             now=work.turn.now() * 1000,
         ),
-        truces=disputes.truces(shared, state, {**record, "home": home}, where.application),
+        truces=disputes.truces(work, state, home, where.application),
         bypasses=left,
         run=work.turn.run,
         hooks_due=hooks_due,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fleetbeat.clients.blobs import Blobs
 from fleetbeat.clients.catalogs import Catalogs
 from fleetbeat.clients.departures import Departures
+from fleetbeat.clients.drift import Drifts
 from fleetbeat.clients.due import DueSet
 from fleetbeat.clients.ledger import Ledger
 from fleetbeat.clients.observe import Observations
@@ -25,6 +26,7 @@ class Parts:
     store: Store
     runs: Runs
     ledger: Ledger
+    drifts: Drifts
     blobs: Blobs
     catalogs: Catalogs
     departures: Departures
@@ -45,6 +47,7 @@ def parts() -> Parts:
         store=store,
         runs=Runs(store, settings),
         ledger=Ledger(store, settings.ledger),
+        drifts=Drifts(store),
         blobs=Blobs(store, settings.blobs),
         catalogs=Catalogs(store),
         departures=Departures(store),

@@ -6,7 +6,7 @@ Nothing to do costs no write, neither in Redis nor in the cluster: the next look
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 from celery import Celery
@@ -86,14 +86,14 @@ def _reconcile(celery: Celery, shared: Parts, app: str) -> str:
     why = wants_run(state=look.state, requested=bool(request), spec=spec, digest=revision.digest, drifted=False)
     if why is None and given_up(look.state):
         return f"given up: {look.state.get('message', '')}"
-    if why is None and disputes.is_over(shared, look.state):
+    if why is None and disputes.is_over(shared, app, look.state):
         why = "Drift"
     if why is None and look.orders.get("holds", "") != look.state.get("holds_noted", ""):
         why = "Hold"  # a person has made or lifted one, which is noted in the cluster
     if why is None and holds.are_over(shared, where, look):
         why = "Drift"
     drifted: list[str] = []
-    if why is None and (moved_ids := _moved(shared, where, look)):
+    if why is None and (moved_ids := _moved(shared, where, look, disputes.waiting(shared, look.state))):
         why = "Drift"
         drifted = [str(key) for key in sorted(moved_ids)]
         log.info("%s: moved: %s", app, ", ".join(drifted[:5]))
@@ -240,8 +240,13 @@ def _time_for_a_look(shared: Parts, app: str, record: dict[str, str], applicatio
     return True
 
 
-def _moved(shared: Parts, where: Target, look: Look) -> dict[ObjectId, Fingerprint | None]:
-    """Objects that are not as the last run left them, as they are. Health is refreshed where only a status moved."""
+def _moved(
+    shared: Parts, where: Target, look: Look, passed_over: Container[ObjectId] = ()
+) -> dict[ObjectId, Fingerprint | None]:
+    """Objects that are not as the last run left them, as they are. Health is refreshed where only a status moved.
+
+    ``passed_over``: whose turn is still to come; nothing is to be done about them now.
+    """
     known = memory.load_known(shared, look.state.get("inventory", ""))
     if known is None:
         return {ObjectId("", "everything", "", "(what was applied is not remembered)"): None}
@@ -264,6 +269,8 @@ def _moved(shared: Parts, where: Target, look: Look) -> dict[ObjectId, Fingerpri
     for key in known.keys() | live.keys():
         if not apis.complete and apis.find(key.group, key.kind) is None:
             continue  # of a kind out of sight nobody can say that its objects have gone
+        if key in passed_over:
+            continue
         movement = moved(known[key].fingerprint if key in known else None, live.get(key))
         if movement in ("moved", "gone", "new"):
             changed[key] = live.get(key)

@@ -223,7 +223,7 @@ def end(work: Work, ending: Ending) -> dict[str, str | int | float]:
     return {**forgotten, **dict.fromkeys(_OF_A_BUNDLE, ""), "objects": 0, "deletion_hooks": UNKNOWN}
 
 
-_OF_A_BUNDLE = ("digest", "tag", "source", "revision", "created", "fights", "truce", "conflicts")
+_OF_A_BUNDLE = ("digest", "tag", "source", "revision", "created", "drift", "truce", "conflicts", "waiting")
 
 
 def _kinds(work: Work, parent: applyset.Parent | None) -> frozenset[str]:

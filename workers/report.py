@@ -80,7 +80,9 @@ def report(work: Work) -> Outcome:
     again = repeats(before, entry)
     if again and before is not None:
         entry |= {"count": int(before.get("count", 1)) + 1, "since": before.get("since", before["started"])}
-    held = holds.after_run(state, record, plan, results) if plan_text is not None and not is_removal(record) else {}
+    compared = plan_text is not None and not is_removal(record)
+    held = holds.after_run(state, record, plan, results) if compared else {}
+    drift = disputes.after_run(work, state, plan, entries, application) if compared else disputes.Told({})
     fields = (
         _state(record, end, revision, results, state, finished=finished, conflicts=bool(plan.truces))
         | {
@@ -93,7 +95,7 @@ def report(work: Work) -> Outcome:
             "inventory": memory.save_known(shared, known),
             "rules": rules if first else state.get("rules", ""),
         }
-        | (disputes.after_run(shared, state, record, plan, entries, application) if plan_text is not None else {})
+        | dict(drift.state)
         | {"yielded": disputes.yielded(state.get("yielded", ""), plan, known)}
         | held
         | (removal.end(work, end) if is_removal(record) else {})
@@ -107,7 +109,9 @@ def report(work: Work) -> Outcome:
         state=noted(shared, state, fields),
         next_look=0.0 if judge_anew and end.phase == "Succeeded" else pause,
         replace_newest=again,
-        look_by=int(held.get("held_until") or 0),
+        look_by=min(filter(None, (int(held.get("held_until") or 0), drift.look_by)), default=0),
+        drift=drift.ledger,
+        drift_kept=drift.kept,
     )
     if said == "lost":
         raise LostLock("taken over while reporting")
@@ -148,7 +152,7 @@ def _ending(record: dict[str, str], results: Sequence[ObjectResult], plan: Plan)
     if end.phase == "Succeeded" and plan.refusal:
         return Ending(end.phase, f"{end.message}. {plan.refusal}", "PruneRefused")
     if end.phase == "Succeeded" and plan.truces:
-        return Ending(end.phase, f"{end.message}. {_conflicts(plan)}", "Conflict")
+        return Ending(end.phase, f"{end.message}. {_left_alone(plan)}", _why_left_alone(plan))
     if end.phase == "Succeeded" and (left := holds.news(plan)):
         first = next(iter(left))
         why = next((result.reason for result in results if result.id == first), left[first].why)
@@ -157,7 +161,13 @@ def _ending(record: dict[str, str], results: Sequence[ObjectResult], plan: Plan)
     return end
 
 
-def _conflicts(plan: Plan) -> str:
+def _why_left_alone(plan: Plan) -> str:
+    """A fight is told before an object that is healed later, which does not need anybody."""
+    words = {fights.word(name) for left in plan.truces.values() for name in left}
+    return "Conflict" if "Conflict" in words else "BackOff"
+
+
+def _left_alone(plan: Plan) -> str:
     told = [fights.told(name, one, key) for key, left in plan.truces.items() for name, one in left.items()]
     return told[0] + (f" (and {len(told) - 1} more)" if len(told) > 1 else "")
 

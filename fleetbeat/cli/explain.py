@@ -84,10 +84,21 @@ class _Question:
         told |= self._owner(live)
         if not told["application"]:
             return told | self._of_nobodys(resource, key, live, told["owner"])
+        told |= self._drift(told["application"], key)
         entries, last = self._last(told["application"], key)
         if last is None:
             return told | {"write": None, "unknown": self._unknown(told["application"])} | self._fields(live, None)
         return told | self._told(entries, last, key) | self._fields(live, last[1], self._same(resource, live, last[1]))
+
+    def _drift(self, app: str, key: ObjectId) -> dict[str, Any]:
+        """Which of its fields were changed past the bundle, by whom, and how often they were put back."""
+        from fleetbeat.decisions.drift import rows_to_json
+
+        ledger = self._session.drifts.read(app)
+        if ledger.cluster != self._cluster.name:
+            return {"drift": []}
+        rows = rows_to_json(ledger, self._session.runs.now())
+        return {"drift": [row for row in rows if row["id"] == key.key]}
 
     def _owner(self, live: Body) -> dict[str, str]:
         from fleetbeat.decisions.attribution import controller_of
@@ -127,7 +138,8 @@ class _Question:
         if (found := self._writer(key)) is None:
             raise SourceNotFound(f"cluster {self._cluster.name} has no {key}, and no ledger speaks of it")
         app, entries, last = found
-        return {"application": app, "owner": f"Fleetbeat application {app}"} | self._told(entries, last, key)
+        owner = {"application": app, "owner": f"Fleetbeat application {app}"}
+        return owner | self._drift(app, key) | self._told(entries, last, key)
 
     def _of_nobodys(self, resource: ApiResource, key: ObjectId, live: Body, owner: str) -> dict[str, Any]:
         """No application's, and yet one may have written it: a namespace it made, an object it has let go of."""

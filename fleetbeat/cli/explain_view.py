@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from fleetbeat.cli.drift import by, now
+from fleetbeat.cli.output import many
 from fleetbeat.model import Revision
 from fleetbeat.model_results import Manager
 
@@ -33,6 +35,12 @@ def show(told: dict[str, Any]) -> None:
     for name, value in lines.items():
         if value:
             click.echo(f"{name + ':':<10} {value}")
+    if drift := told.get("drift"):
+        click.echo("Drift:")
+        for row in drift:
+            what = row["field"] or "all of it"
+            often = f", healed {many(row['healed'], 'time')}" + (f", last in run {row['run']}" if row["run"] else "")
+            click.echo(f"  {what}: {by(row)}{often}; {now(row)}")
     if fields := told.get("fields"):
         click.echo("Fields:")
         for one in fields:

@@ -21,6 +21,9 @@ SECTIONS = {
         "status": Entry(_HERE + "status:status", "What is synced, what is not, and why."),
         "why": Entry(_HERE + "why:why", "The one rule that keeps an application from being synced, and until when."),
         "events": Entry(_HERE + "events:events", "What happens, as it happens: syncs, drift, what blocks them."),
+        "drift": Entry(
+            _HERE + "drift:drift", "What was changed past the bundle: field by field, by whom, how often healed."
+        ),
         "diff": Entry(_HERE + "diff:diff", "What a sync would change, as the API server sees it."),
         "plan": Entry(_HERE + "plan:plan", "Save what a sync would do, to have exactly that done later."),
         "health": Entry(_HERE + "health:health", "Judge live objects in files as a sync would, without a server."),

@@ -50,6 +50,11 @@ _NARROWEST = 12
 """Characters below which cutting the last column would leave nothing to read: it wraps instead."""
 
 
+def many(count: int, word: str) -> str:
+    """``1 field``, ``2 fields``."""
+    return f"{count} {word}" + ("" if count == 1 else "s")
+
+
 def age(seconds: float | None) -> str:
     """``12s``, ``5m``, ``3h``, ``2d``; "-" when unknown."""
     if seconds is None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fleetbeat.client import Fleetbeat
     from fleetbeat.clients.catalogs import Catalogs
     from fleetbeat.clients.departures import Departures
+    from fleetbeat.clients.drift import Drifts
     from fleetbeat.clients.events import Events
     from fleetbeat.clients.holds import Holds
     from fleetbeat.clients.ledger import Ledger
@@ -54,6 +55,12 @@ class Session:
         from fleetbeat.clients.ledger import Ledger
 
         return Ledger(self.store, self.settings.ledger)
+
+    @cached_property
+    def drifts(self) -> Drifts:
+        from fleetbeat.clients.drift import Drifts
+
+        return Drifts(self.store)
 
     @cached_property
     def catalogs(self) -> Catalogs:

@@ -138,6 +138,7 @@ def _show_one(v: View) -> None:
         "Phase": out.word(v.phase) + (f", {out.age(v.age)} ago" if v.age is not None and not v.step else ""),
         "Step": v.step,
         "Error": v.error and f"{v.error}, {v.failures} in a row" if v.failures > 1 else v.error,
+        "Drift": _drift(v),
         "Conditions": ", ".join(_condition(one) for one in v.conditions if one["type"] in _STANDING),
         "Next look": _next_look(v.next_look),
     }
@@ -166,6 +167,17 @@ def _commit(v: View) -> str:
     commit = v.revision.commit or v.revision.revision or "unknown"
     parts = [commit, v.revision.source and f"of {v.revision.source}", v.revision.created]
     return ", ".join(part for part in parts if part)
+
+
+def _drift(v: View) -> str:
+    """``2 fields, healed 3 times; 1 stands since …; the last: data.k of ConfigMap shop/web, kubectl-edit (…)``."""
+    told = v.drift
+    if not told:
+        return ""
+    fields, healed = out.many(told["fields"], "field"), out.many(told["healed"], "time")
+    stand = "stands" if told["standing"] == 1 else "stand"
+    standing = f"; {told['standing']} {stand} since {told['standsSince']}" if told["standing"] else ""
+    return f"{fields}, healed {healed}{standing}; the last: {told['last']}, {told['by']}. See: fleetbeat drift {v.app}"
 
 
 def _next_look(seconds: float | None) -> str:

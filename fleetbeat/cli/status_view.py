@@ -42,6 +42,7 @@ class View:
     to whoever changed it while self-heal is off. Held: what somebody keeps from being written, for a time.
     """
     holds: Sequence[Hold] = ()  #: that hit it as a whole
+    drift: Mapping[str, Any] = field(default_factory=dict)  #: decisions.drift.summary, empty = nothing is known of any
 
     def to_json(self) -> dict[str, Any]:
         """For ``-o json|yaml``: Argo CD's words, Flux's revision form."""
@@ -62,6 +63,7 @@ class View:
             "failures": self.failures,
             "heldBack": self.held_back,
             "conditions": self.conditions,
+            "drift": dict(self.drift) or None,
             "holds": [hold.to_json() for hold in self.holds],
             "ageSeconds": None if self.age is None else round(self.age, 1),
             "nextLookSeconds": None if self.next_look is None else round(self.next_look, 1),
@@ -116,6 +118,7 @@ def view(
             *_left_alone(entry or {}, {condition.get("object") for condition in (*conflicts, *left)}),
         ],
         holds=holds,
+        drift=json.loads(state.get("drift") or "{}"),
     )
 
 

@@ -1,10 +1,12 @@
 -- End a run: history, what is known of the application, next look; the record and the lock go.
 --   KEYS 1 run:<app> (hash)  2 lock:<app> (string)  3 due (zset)  4 bell (list)  5 state:<app> (hash)
 --        6 history:<app> (list)  7 request:<app> (hash)  8 periods (hash)  9 waiters:<app> (set)  10 events (stream)
+--        11 drift:<app> (string)
 --   ARGV 1 app  2 run id  3 fence  4 token ("" = nobody works on it, e.g. superseded while waiting)
 --        5 ms until the next look, "slot" = the application's next regular one, "slot:<ms since epoch>" = by then at the
 --          latest  6 history entry (JSON)  7 entries kept  8 "1": the entry replaces the newest one
---        9 event (JSON)  10 events kept  11… field, value pairs for the state
+--        9 event (JSON)  10 events kept  11 drift ledger (JSON), "" = as it was  12 ms it is kept, 0 = without an end
+--        13… field, value pairs for the state
 --   reply "ok" | "again" (a request came in meanwhile: due at once) | "lost"
 -- Safe to repeat: a run already finished gets "ok".
 if redis.call('HGET', KEYS[5], 'last_run') == ARGV[2] then
@@ -23,6 +25,15 @@ else
 end
 redis.call('HSET', KEYS[5], 'last_run', ARGV[2])
 local removed = redis.call('HGET', KEYS[1], 'trigger') == 'Removed'
+if ARGV[11] ~= '' then
+  redis.call('SET', KEYS[11], ARGV[11])
+  if ARGV[12] ~= '0' then
+    redis.call('PEXPIRE', KEYS[11], ARGV[12])
+  end
+end
+if removed then
+  redis.call('PEXPIRE', KEYS[11], 7 * 86400000)
+end
 for _, key in ipairs({KEYS[5], KEYS[6]}) do
   if removed then
     redis.call('PEXPIRE', key, 7 * 86400000)
@@ -30,8 +41,8 @@ for _, key in ipairs({KEYS[5], KEYS[6]}) do
     redis.call('PERSIST', key) -- an application that left the catalog and came back
   end
 end
-if #ARGV >= 11 then
-  redis.call('HSET', KEYS[5], unpack(ARGV, 11))
+if #ARGV >= 13 then
+  redis.call('HSET', KEYS[5], unpack(ARGV, 13))
 end
 redis.call('XADD', KEYS[10], 'MAXLEN', '~', ARGV[10], '*', 'app', ARGV[1], 'event', ARGV[9])
 local t = redis.call('TIME')

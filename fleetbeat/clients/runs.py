@@ -157,18 +157,20 @@ class Runs:
         next_look: float | None,
         replace_newest: bool = False,
         look_by: int = 0,
+        drift: str | None = None,
+        drift_kept: int = 0,
     ) -> str:
         """End the run: "ok", "again" (asked for meanwhile, due at once) or "lost".
 
         ``next_look``: seconds from now, None = the application's next regular slot, or ``look_by`` (ms since epoch, 0 =
-        whenever that is) if it comes first. A ``turn`` with an empty token
-        ends a run that nobody works on.
+        whenever that is) if it comes first. ``drift``: the application's drift ledger, None = as it was, to be kept for
+        ``drift_kept`` ms, 0 = without an end. A ``turn`` with an empty token ends a run that nobody works on.
         """
         app = turn.app
         names = [keys.run(app), keys.lock(app), keys.DUE, keys.BELL, keys.state(app), keys.history(app)]
         reply = self._store.script(
             "run_finish",
-            [*names, keys.request(app), keys.PERIODS, keys.waiters(app), keys.EVENTS],
+            [*names, keys.request(app), keys.PERIODS, keys.waiters(app), keys.EVENTS, keys.drift(app)],
             [
                 app,
                 turn.run,
@@ -180,6 +182,8 @@ class Runs:
                 int(replace_newest),
                 event.dump(),
                 self._events,
+                drift or "",
+                drift_kept,
                 *_pairs(state),
             ],
         )

@@ -36,13 +36,17 @@ def ready(state: Mapping[str, str]) -> Standing:
         return Standing("False", reason_of(state.get("reason") or state["phase"]), message)
     if state.get("sync") != "Synced":
         told = reason_of(state.get("reason", ""))
-        return Standing("False", told if told in ("Conflict", "PruneFailed", "Hold") else "OutOfSync", message)
+        return Standing("False", told if told in _SAID else "OutOfSync", message)
     health = state.get("health") or "Unknown"
     if health in WELL:
         return Standing("True", "ReconciliationSucceeded", message)
     if health in ("Degraded", "Missing"):
         return Standing("False", "HealthCheckFailed", f"what is applied is {health}")
     return Standing("Unknown", "Progressing", f"what is applied is {health}")
+
+
+#: Reasons for being OutOfSync after a sync that went well.
+_SAID = ("Conflict", "BackOff", "PruneFailed", "Hold")
 
 
 def stalled(state: Mapping[str, str]) -> Standing:

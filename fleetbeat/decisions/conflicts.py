@@ -16,7 +16,7 @@ from fleetbeat.decisions.fieldsets import Steps, named_step, owned_at, text
 from fleetbeat.decisions.inventory import FIELD_MANAGER
 from fleetbeat.decisions.selectors import fits, overlaps, pointer_steps
 from fleetbeat.model import Body, ConflictPolicy, ConflictRule, ObjectId
-from fleetbeat.model_results import Manager
+from fleetbeat.model_results import Drifted, Manager
 
 
 @dataclass(frozen=True)
@@ -116,12 +116,16 @@ class Field:
 
     path: Path  #: where the two states differ
     steps: Steps  #: what another manager owns there, else the place itself or the list around it
-    party: str = ""  #: the manager who set it last; "" = it was removed, or is nobody's but ours
+    by: Manager | None = None  #: who set it last; None = it was removed, or is nobody's but ours
 
     @property
     def name(self) -> str:
         """``spec.template.spec.containers[name=web].image``."""
         return text(self.steps)
+
+    @property
+    def drifted(self) -> Drifted:
+        return Drifted(self.name, self.by)
 
 
 def fields(paths: Iterable[Path], found: Iterable[FieldConflict]) -> tuple[Field, ...]:
@@ -136,7 +140,7 @@ def fields(paths: Iterable[Path], found: Iterable[FieldConflict]) -> tuple[Field
             if before is None or before.manager.time < conflict.manager.time:
                 owned[path] = conflict
     return tuple(
-        Field(path, owned[path].steps, owned[path].manager.name) if path in owned else Field(path, _place(path))
+        Field(path, owned[path].steps, owned[path].manager) if path in owned else Field(path, _place(path))
         for path in paths
     )
 

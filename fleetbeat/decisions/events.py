@@ -28,6 +28,7 @@ REASONS: Mapping[str, str] = {
     "HealthCheckFailed": "a wave or a hook did not become healthy, or what is applied is not healthy now",
     "PruneFailed": "something was not pruned for a reason that is not in the bundle",
     "Conflict": "a field is left to another writer for now",
+    "BackOff": "an object that was healed again and again waits for its next heal",
     "OutOfSync": "something differs from the bundle and is not written",
     "RequestRefused": "a saved plan, or an override of sync windows, is refused; nothing follows from it",
     "Superseded": "a newer digest, catalog entry or request took over",
@@ -64,6 +65,7 @@ _BY_ERROR = {
     "NoProgress": "HealthCheckFailed",
     "PruneRefused": "PruneFailed",
     "Conflict": "Conflict",
+    "BackOff": "BackOff",
     "Held": "Hold",
     **dict.fromkeys(("PlanRefused", "OverrideRefused"), "RequestRefused"),
 }

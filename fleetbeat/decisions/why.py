@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from fleetbeat.decisions import progress
@@ -200,12 +201,16 @@ def _held_back(facts: Facts) -> Iterator[Finding]:
 
 def _conflict(facts: Facts) -> Iterator[Finding]:
     state = facts.state
-    told = [condition["message"] for condition in json.loads(state.get("conflicts") or "[]")]
-    if told:
-        more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
-        message = told[0].removeprefix("Conflict: ") + more
-        until = int(state["truce"]) if state.get("truce") else None
-        yield Finding("Conflict", message, until=until, help=f"put back now: fleetbeat sync {facts.app}")
+    told = json.loads(state.get("conflicts") or "[]")
+    for rule in ("Conflict", "BackOff"):  # fought over; healed so often that the next heal has to wait
+        mine = [condition for condition in told if condition["type"] == rule]
+        if not mine:
+            continue
+        first = min(datetime.fromisoformat(condition["until"]) for condition in mine)
+        more = f" (and {len(mine) - 1} more)" if len(mine) > 1 else ""
+        message = mine[0]["message"].removeprefix(f"{rule}: ") + more
+        until = int(first.timestamp() * 1000)
+        yield Finding(rule, message, until=until, help=f"put back now: fleetbeat sync {facts.app}")
 
 
 def _held(facts: Facts) -> Iterator[Finding]:

@@ -29,7 +29,7 @@ from fleetbeat.engine.plan import LEFT, Change, Known
 from fleetbeat.engine.weigh import Weighed, Weigher
 from fleetbeat.errors import Conflict, NotYet, Refused, Rejected, Shared, Unauthorized
 from fleetbeat.model import ApiSet, Body, Manifest, ObjectId
-from fleetbeat.model_results import Manager, ObjectResult
+from fleetbeat.model_results import Drifted, Manager, ObjectResult
 from fleetbeat.ports import ClusterPort
 
 
@@ -44,6 +44,7 @@ class Verdict:
     wanted: Body | None = None  #: as the dry-run answered, when there was one
     absent: bool = False
     truces: Mapping[str, Dispute] = field(default_factory=dict)  #: fields that differ and are left alone for now
+    left: tuple[Drifted, ...] = ()  #: drift that is left as it is, for whatever reason
     shared: bool = False  #: another application's: left to it, and claimed
     held: Held | None = None  #: why it differs and is left as it is
     yielded: str | None = None  #: which fields are left to whom, "" = none; None = it was not compared
@@ -78,6 +79,10 @@ class Comparison:
     @property
     def truces(self) -> dict[ObjectId, Mapping[str, Dispute]]:
         return {key: v.truces for key, v in self.verdicts.items() if v.truces}
+
+    @property
+    def left(self) -> dict[ObjectId, tuple[Drifted, ...]]:
+        return {key: v.left for key, v in self.verdicts.items() if v.left}
 
     @property
     def yielded(self) -> dict[ObjectId, str]:
@@ -193,13 +198,16 @@ class Comparer:
                 answer = self._cluster.apply(resource, self._weigher.wanted(manifest), dry_run=True)
                 if answer.created:
                     gone = "was deleted" if same_manifest else "new"
+                    drift = (Drifted(WHOLE),) if same_manifest else ()
                     if held := self._stays(manifest, None, same_manifest):
-                        return self._held(manifest, held, "was deleted; " if same_manifest else "", None)
-                    if same_manifest and (truce := self._weigher.truce(key, WHOLE, "")):
-                        result = ObjectResult(key, "skipped", told(WHOLE, truce), wave)
+                        stays = self._held(manifest, held, "was deleted; " if same_manifest else "", None)
+                        return replace(stays, left=drift)
+                    if same_manifest and (truces := self._weigher.truce_of_all(key)):
+                        notes = "; ".join(told(*one) for one in truces.items())
+                        result = ObjectResult(key, "skipped", notes, wave)
                         left = Known(rendered + LEFT, GONE, "Missing")
-                        return Verdict(result=result, known=left, truces={WHOLE: truce})
-                    change = Change(key, index, wave, None, gone, healed=((WHOLE, ""),) if same_manifest else ())
+                        return Verdict(result=result, known=left, truces=truces, left=drift)
+                    change = Change(key, index, wave, None, gone, healed=drift)
                     return Verdict(change=change, wanted=answer.body, absent=True)
             except Conflict:
                 pass  # it is there, and others own fields of it: read it and decide
@@ -240,11 +248,13 @@ class Comparer:
                 live=current,
                 wanted=weighed.answer,
                 truces=weighed.truces,
+                left=weighed.left,
             )
         if held := self._stays(manifest, current, same_manifest):
             left = self._held(manifest, held, f"{reason}; " if reason else "", current, mark.health)
             told_by = replace(left.result, managers=managers, editors=editors) if left.result else None
-            return replace(left, result=told_by, live=current, wanted=weighed.answer)
+            drift = (*weighed.left, *weighed.fields) if same_manifest or self._again(key) else ()
+            return replace(left, result=told_by, live=current, wanted=weighed.answer, left=drift)
         change = Change(
             key,
             index,
@@ -259,16 +269,19 @@ class Comparer:
             editors if same_manifest else (),
             weighed.fields if same_manifest else (),
         )
-        return Verdict(change=change, live=current, wanted=weighed.answer, truces=weighed.truces)
+        return Verdict(change=change, live=current, wanted=weighed.answer, truces=weighed.truces, left=weighed.left)
 
     def _stays(self, manifest: Manifest, live: Body | None, same_manifest: bool) -> Held | None:
         """Why this object is left as it is although it differs."""
         key = manifest.id
         if held := self._bypasses.writes_not(key, live):
             return held
-        # After a flush of Redis nobody knows what was applied of this bundle, but that it was: what differs is drift.
-        again = self._bypasses.same_bundle and key not in self._known and key in self._live
-        return self._bypasses.heals_not(key, manifest.annotations) if same_manifest or again else None
+        drifted = same_manifest or self._again(key)
+        return self._bypasses.heals_not(key, manifest.annotations) if drifted else None
+
+    def _again(self, key: ObjectId) -> bool:
+        """Redis has lost what was applied of this bundle, but the cluster says that it was: what differs is drift."""
+        return self._bypasses.same_bundle and key not in self._known and key in self._live
 
     def _held(self, manifest: Manifest, held: Held, before: str, live: Body | None, health: str = "") -> Verdict:
         """It is compared each time, and as what it was: drift stays drift, and a manifest that was not applied new."""

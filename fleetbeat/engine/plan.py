@@ -5,7 +5,7 @@ It travels between steps as JSON in a sealed blob, so it holds no manifest: a ch
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -18,7 +18,7 @@ from fleetbeat.decisions.fights import Dispute, Disputes
 from fleetbeat.decisions.holds import Held
 from fleetbeat.decisions.hooks import SyncPhase
 from fleetbeat.model import Manifest, ObjectId, Origin
-from fleetbeat.model_results import WELL, Manager, ObjectResult
+from fleetbeat.model_results import WELL, Drifted, Manager, ObjectResult
 from fleetbeat.ports import Seen
 
 #: "apply" server-side, "replace" by PUT, "recreate" = delete, wait until it is gone, create
@@ -40,7 +40,7 @@ class Change:
     patch: tuple[dict[str, Any], ...] = field(default=(), repr=False)  #: JSON patch that goes before the apply
     before: str = ""  #: ledger.object_hash of the object as it was seen, "" = it was absent
     editors: tuple[Manager, ...] = ()  #: what the API server recorded of those managers' writes
-    healed: tuple[tuple[str, str], ...] = ()  #: of drift: the fields that are put back, and who had set each
+    healed: tuple[Drifted, ...] = ()  #: of drift: the fields that are put back, and who had set each
 
 
 @dataclass(frozen=True)
@@ -130,6 +130,7 @@ class Plan:
     create_namespace: str = ""  #: the destination namespace, when it is to be made without being owned
     refusal: str = ""  #: why something was left undone as a whole, e.g. nothing pruned
     truces: Disputes = field(default_factory=dict)  #: fields that differ and are left alone for now
+    left: Mapping[ObjectId, Sequence[Drifted]] = field(default_factory=dict)  #: all drift that is left, for any reason
     held: Mapping[ObjectId, Held] = field(default_factory=dict)  #: what differs, or has left, and stays for a time
     complete: bool = True  #: False: some kinds could not be seen, so what is known of them is not forgotten
     claims: tuple[ObjectId, ...] = ()  #: wanted objects that another application of this installation owns
@@ -159,6 +160,7 @@ class Plan:
                 "createNamespace": self.create_namespace,
                 "refusal": self.refusal,
                 "truces": fights.to_json(self.truces),
+                "left": {key.key: [one.to_json() for one in drift] for key, drift in self.left.items()},
                 "held": {key.key: list(astuple(held)) for key, held in self.held.items()},
                 "complete": self.complete,
                 "claims": [key.key for key in self.claims],
@@ -181,6 +183,7 @@ class Plan:
             create_namespace=data["createNamespace"],
             refusal=data["refusal"],
             truces=fights.from_json(data["truces"]),
+            left={of(key): tuple(map(Drifted.from_json, drift)) for key, drift in data.get("left", {}).items()},
             held={of(key): Held(*held) for key, held in data.get("held", {}).items()},
             complete=data.get("complete", True),
             claims=tuple(of(key) for key in data.get("claims", ())),
@@ -192,7 +195,7 @@ def _change(change: Change) -> list[Any]:
     seen, edits = _seen(change.seen), [edit.to_json() for edit in change.edits]
     about = [change.id.key, change.index, change.wave, seen, change.reason, change.managers]
     editors = [editor.to_json() for editor in change.editors]
-    return [*about, change.how, edits, change.patch, change.before, editors, change.healed]
+    return [*about, change.how, edits, change.patch, change.before, editors, [one.to_json() for one in change.healed]]
 
 
 def _change_from(data: list[Any]) -> Change:
@@ -209,7 +212,7 @@ def _change_from(data: list[Any]) -> Change:
         tuple(patch),
         before,
         tuple(Manager.from_json(editor) for editor in editors),
-        tuple((name, party) for name, party in healed),
+        tuple(Drifted.from_json(one) for one in healed),
     )
 
 

@@ -83,7 +83,7 @@ def make_plan(
     if any(result.outcome == "failed" for result in settled):
         # What would have been written is told too: not tried, because nothing is half-applied.
         plan = Plan(comparison.changes, settled=settled, known=comparison.known, truces=comparison.truces)
-        return replace(plan, held=comparison.held), comparison
+        return replace(plan, left=comparison.left, held=comparison.held), comparison
 
     # Objects read although no list had them count too: one stored object may be served in two API groups (case d1).
     uids = {live[key]["metadata"]["uid"] for key in wanted if key in live}
@@ -119,6 +119,7 @@ def make_plan(
         create_namespace=missing,
         refusal=pruning.refusal,
         truces=comparison.truces,
+        left=comparison.left,
         held={**comparison.held, **pruning.held},
         complete=apis.complete,
         claims=comparison.shared,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,7 @@ from fleetbeat.decisions import fights, ignores
 from fleetbeat.decisions.changes import Path, changed_paths, format_path
 from fleetbeat.decisions.conflicts import Field, conflicts, decide, fields, told
 from fleetbeat.decisions.fieldsets import ABSENT, Edit, edited, get, text
-from fleetbeat.decisions.fights import WHOLE, Dispute
+from fleetbeat.decisions.fights import ANY, WHOLE, Dispute
 from fleetbeat.decisions.holds import Held
 from fleetbeat.decisions.inventory import FIELD_MANAGER, PART_OF
 from fleetbeat.decisions.manifests import digest
@@ -29,6 +29,7 @@ from fleetbeat.engine.owners import SetOwner
 from fleetbeat.engine.plan import How
 from fleetbeat.errors import NotYet, Refused, Rejected, Shared
 from fleetbeat.model import ApiResource, Application, Body, Manifest, ObjectId
+from fleetbeat.model_results import Drifted
 from fleetbeat.ports import ClusterPort, Seen
 
 
@@ -46,7 +47,8 @@ class Weighed:
     takeover: Takeover | None = None
     adopted: bool = False
     notes: tuple[str, ...] = ()  #: what is left to others, and why
-    fields: tuple[tuple[str, str], ...] = ()  #: what a write puts back, and who had set it, as fights are counted
+    fields: tuple[Drifted, ...] = ()  #: what a write puts back, and who had set it, as fights are counted
+    left: tuple[Drifted, ...] = ()  #: what it does not, for a truce
     truces: Mapping[str, Dispute] = field(default_factory=dict)  #: fields that are fought over and left for a while
     yielded: str = ""  #: of the notes, what spec.conflicts or the defaults leave to others
 
@@ -164,7 +166,8 @@ class Weigher:
             paths = tuple(path for path in paths if path not in decided.left_paths)
             answer = edited(answer, _as_live(live, left))
         found = fields(paths, decided.taken)
-        truces = self._truces(key, found)
+        drift = fights.collapsed(one.drifted for one in found)
+        truces = self._truces(key, drift)
         if truces:
             notes += tuple(fights.told(name, dispute) for name, dispute in truces.items())
             fought = [one for one in found if one.name in truces or WHOLE in truces]
@@ -175,9 +178,13 @@ class Weigher:
                 answer, paths = self._dry_run(resource, sent, live, how, left)
                 if any(one.name in truces for one in fields(paths, conflicts(live, paths))):
                     found = ()  # it cannot be left out of this write: then the object is not written for now
-            if not found:
-                return Weighed(live, seen, live, notes=notes, truces=truces, yielded=told(decided.left))
             paths = tuple(path for path in paths if path not in decided.left_paths)
+        if pause := self.truce(key, ANY, _party(found)) if found else None:
+            # Healed so often that the next time has to wait, whichever fields it is about now.
+            notes, truces, found = (*notes, fights.told(ANY, pause)), {**truces, ANY: pause}, ()
+        if truces and not found:
+            yielded = told(decided.left)
+            return Weighed(live, seen, live, notes=notes, left=drift, truces=truces, yielded=yielded)
         over = None
         if how == "apply":
             keep = treated.mode == "merge" or not treated.migrate
@@ -196,16 +203,21 @@ class Weigher:
             over,
             adopted=not ours,
             notes=notes,
-            fields=fights.collapsed((one.name, one.party) for one in found),
+            fields=fights.collapsed(one.drifted for one in found),
+            left=tuple(one for one in drift if one.field in truces),
             truces=truces,
             yielded=told(decided.left),
         )
 
-    def _truces(self, key: ObjectId, found: Sequence[Field]) -> dict[str, Dispute]:
+    def _truces(self, key: ObjectId, drift: Sequence[Drifted]) -> dict[str, Dispute]:
         """Which of the fields that differ are left alone for now. Many that differ together are one dispute."""
-        counted = fights.collapsed((one.name, one.party) for one in found)
-        asked = {name: self.truce(key, name, party) for name, party in counted}
+        asked = {one.field: self.truce(key, one.field, one.party) for one in drift}
         return {name: dispute for name, dispute in asked.items() if dispute is not None}
+
+    def truce_of_all(self, key: ObjectId) -> dict[str, Dispute]:
+        """Why an object that has to be created (again) as a whole is left as it is for now, nothing = it is not."""
+        asked = ((name, self.truce(key, name, "")) for name in (WHOLE, ANY))
+        return next(({name: dispute} for name, dispute in asked if dispute is not None), {})
 
     @property
     def applyset(self) -> str:
@@ -260,9 +272,10 @@ class Weigher:
                 f"{error}. Where this object may be deleted and created anew{careful}, give it the annotation "
                 "argocd.argoproj.io/sync-options: Force=true"
             )
-        if truce := self.truce(key, WHOLE, ""):
-            seen = Seen.of(live)
-            return Weighed(live, seen, live, notes=(fights.told(WHOLE, truce),), truces={WHOLE: truce})
+        whole = (Drifted(WHOLE),)
+        if truces := self.truce_of_all(key):
+            notes = tuple(fights.told(*one) for one in truces.items())
+            return Weighed(live, Seen.of(live), live, notes=notes, left=whole, truces=truces)
         self._try_creating(resource, manifest, wanted, error)
         return Weighed(
             live,
@@ -271,7 +284,7 @@ class Weigher:
             how="recreate",
             adopted=not isinstance(owner_of(live, self._applyset), Ours),
             notes=("deleted and created anew, since a field cannot be changed",),
-            fields=((WHOLE, ""),),
+            fields=whole,
         )
 
     def _try_creating(self, resource: ApiResource, manifest: Manifest, wanted: Body, error: Rejected) -> None:
@@ -306,6 +319,10 @@ def try_creating(cluster: ClusterPort, resource: ApiResource, key: ObjectId, wan
 
 #: Kinds whose name says what is in them.
 _NAMED_BY_CONTENT = frozenset({"CustomResourceDefinition.apiextensions.k8s.io", "APIService.apiregistration.k8s.io"})
+
+
+def _party(found: Iterable[Field]) -> str:
+    return next((one.by.name for one in found if one.by), "")
 
 
 def _given_up(sent: Body, live: Body, fought: Sequence[Field]) -> tuple[Edit, ...]:

@@ -138,7 +138,7 @@ class _Writer:
                 managers=change.managers,
                 audit_id=written.audit_id,
                 editors=change.editors,
-                fields=tuple(name for name, _ in change.healed),
+                fields=tuple(one.field for one in change.healed),
             )
             return replace(self._done(result, manifest, written.body), change=change)
         raise Refused(f"{change.id} was changed by somebody else at each of {TRIES} tries; it is looked at again later")
@@ -188,7 +188,7 @@ class _Writer:
             result = ObjectResult(change.id, "unchanged", note, change.wave)
             if own:
                 word: Outcome = "created" if change.seen is None or change.how == "recreate" else "configured"
-                fields = tuple(name for name, _ in change.healed)
+                fields = tuple(one.field for one in change.healed)
                 result = ObjectResult(change.id, word, change.reason, change.wave, managers=change.managers)
                 result = replace(result, editors=change.editors, fields=fields)
             return self._done(result, manifest, live)

@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from fleetbeat import keys
+from fleetbeat.clients.drift import Drifts, dump
 from fleetbeat.clients.runs import Refusal, Runs, Turn
 from fleetbeat.clients.store import Store
+from fleetbeat.decisions.drift import DriftLedger, Row
 from fleetbeat.decisions.events import Event
+from fleetbeat.model import ObjectId
+from fleetbeat.model_results import Manager
 from fleetbeat.settings import Beat, Lock, Settings
 
 KEY = bytes(range(32))
@@ -435,6 +440,35 @@ def test_what_is_due_before_the_regular_slot_is_looked_at_then(
         assert score == min(at, slot)
     else:
         assert score <= runs.now()
+
+
+def test_the_drift_ledger_is_written_with_the_end_of_a_run(runs: Runs, store: Store) -> None:
+    """In the same call, once, and not at all when it is as it was."""
+    key, drifts = keys.drift("shop"), Drifts(store)
+
+    def end(run: str, **more: Any) -> str:
+        started(runs, run)
+        turn = begun(runs, run, token=run)
+        runs.finish(turn, entry="{}", event=TOLD, state={}, next_look=None, **more)
+        return runs.finish(turn, entry="{}", event=TOLD, state={}, next_look=None, drift="twice", drift_kept=1)
+
+    assert end("r1") == "ok"
+    assert store.redis.exists(key) == 0
+    row = Row(1, 2, Manager("kubectl-edit", "Update", "t"), healed=1, healed_at=2, run="r2")
+    ledger = DriftLedger({ObjectId("", "ConfigMap", "shop", "web"): {"data.k": row}}, cluster="prod")
+    end("r2", drift=dump(ledger), drift_kept=60_000)
+    assert drifts.read("shop") == ledger
+    assert 0 < store.redis.pttl(key) <= 60_000
+    end("r3")
+    assert drifts.read("shop") == ledger
+    end("r4", drift=dump(ledger))
+    assert store.redis.pttl(key) == -1, "something stands"
+
+
+@pytest.mark.parametrize("text", ["", "null", "[]", "{}", '{"rows": {"x": {}}}', '{"rows": 1, "often": 2}'])
+def test_a_drift_ledger_of_another_form_is_none(store: Store, text: str) -> None:
+    store.redis.set(keys.drift("shop"), text)
+    assert Drifts(store).read("shop") == DriftLedger()
 
 
 def test_a_look_asks_for_the_next_one_by_a_moment_but_moves_no_ring(runs: Runs, store: Store) -> None:

@@ -85,14 +85,14 @@ def test_an_atomic_list_is_one_field_wherever_it_differs(chosen: str):
     rules = application(conflicts=[{"manager": "x", "policy": chosen}]).conflicts
     decided = decide(found, identity(body), body, rules)
     assert decided.left_paths == (set(paths) if chosen == "yield" else set())
-    assert [(one.name, one.party) for one in fields(paths, found)] == [("rules", "x")] * 2
+    assert [(one.name, one.drifted.party) for one in fields(paths, found)] == [("rules", "x")] * 2
 
 
 def test_fields_that_nobody_has():
     """Removed ones, for instance. An index says nothing about the other side, so the list is the field."""
     paths = [("data", "a.b/c"), ("spec", "[name=web]", "image"), ("metadata", "finalizers", "[0]")]
     found = fields(paths, conflicts(live(), paths))
-    assert [(one.name, one.party) for one in found] == [
+    assert [(one.name, one.drifted.party) for one in found] == [
         ('data["a.b/c"]', ""),
         ("spec[name=web].image", ""),
         ("metadata.finalizers", ""),

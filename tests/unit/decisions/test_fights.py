@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleetbeat.decisions.fights import (
+    ANY,
     MANY,
     WHOLE,
     Dispute,
     Limits,
-    after_run,
     changed,
     collapsed,
     condition,
@@ -23,6 +23,7 @@ from fleetbeat.decisions.fights import (
     told,
 )
 from fleetbeat.model import ObjectId
+from fleetbeat.model_results import Drifted, Manager
 
 LIMITS = Limits()
 NOW = 1_796_000_000_000
@@ -176,29 +177,77 @@ def test_in_words(field: str, party: str, text: str):
     assert shown["parties"] == ["fleetbeat", party or "unknown"]
 
 
-def test_after_a_run_only_what_is_alive_is_remembered():
-    quiet = Dispute((NOW - 3 * HOUR,), last=NOW - 2 * HOUR)
-    fresh = Dispute((NOW - MINUTE,), last=NOW - MINUTE)
-    truce = Dispute((NOW - 1,), 1, NOW + MINUTE, NOW, "operator")
-    other = ObjectId("", "ConfigMap", "shop", "other")
-    found = after_run(
-        {KEY: {"data.a": quiet, "data.b": fresh}, other: {"data.a": quiet}},
-        {KEY: {"data.c": truce}},
-        {KEY: [("data.b", "x"), ("data.d", "y")]},
-        NOW,
-        LIMITS,
-    )
-    assert found == {
-        KEY: {
-            "data.b": Dispute((NOW - MINUTE, NOW), last=NOW, party="x"),
-            "data.c": truce,
-            "data.d": Dispute((NOW,), last=NOW, party="y"),
-        }
-    }
-    assert from_json(to_json(found)) == found
+OFTEN = Limits(heals=10, within=600, pause=2, longest=300, factor=3)
+
+
+def test_an_object_is_healed_ten_times_at_once_and_then_as_argo_cd_would():
+    """Field case f2: 2, 6, 18, 54, 162 and 300 seconds, never less again, as long as it goes on."""
+    heals, dispute = play(list(range(NOW, NOW + 3 * HOUR, SECOND // 2)), OFTEN)
+    gaps = [(b - a) / SECOND for a, b in itertools.pairwise(heals)]
+    assert gaps[:15] == [0.5] * 9 + [2.5, 6.5, 18.5, 54.5, 162.5, 300.5]
+    assert set(gaps[14:]) == {300.5}
+    assert sum(at < NOW + HOUR for at in heals) == 26
+    assert dispute is not None
+    assert len(dispute.heals) == 10
+
+
+@pytest.mark.parametrize(
+    ("attempt", "seconds"),
+    [(0, 2), (1, 6), (2, 18), (3, 54), (4, 162), (5, 300), (6, 300), (1000, 300), (10**9, 300)],
+)
+def test_pauses_of_an_object_grow_up_to_the_cap(attempt: int, seconds: float):
+    """Field case f2: no overflow at whatever attempt, never below the base."""
+    assert OFTEN.pause_after(attempt) == seconds
+
+
+def test_a_quiet_time_ends_the_back_off_and_nothing_else_does():
+    """Field case f2: 12 heals, quiet for an hour, one drift is healed at once; drift 2 s after each success is not."""
+    heals, dispute = play([NOW + n * 2 * SECOND for n in range(40)], OFTEN)
+    assert dispute is not None
+    assert dispute.truces == 4
+    assert len(heals) == 10 + 3
+    later = NOW + HOUR
+    assert not changed(dispute, "operator", later, OFTEN).stands(later, OFTEN)
+    assert healed(dispute, "operator", later, OFTEN) == Dispute((later,), last=later, party="operator")
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.integers(min_value=1, max_value=20 * MINUTE), max_size=300))
+def test_heals_of_an_object_are_bounded_whatever_the_rhythm(pauses: list[int]):
+    heals, _ = play(list(itertools.accumulate(pauses, initial=NOW)), OFTEN)
+    for at in heals:
+        assert sum(at <= other <= at + 10 * MINUTE for other in heals) <= 20
+        assert sum(at <= other < at + HOUR for other in heals) <= 70
+
+
+def by(name: str) -> Manager:
+    return Manager(name, "Update", "2026-11-30T14:03:11Z")
 
 
 def test_many_fields_of_one_object_are_one_dispute():
-    few = [(f"data.{n}", "x") for n in range(MANY)]
+    few = [Drifted(f"data.{n}", by("x")) for n in range(MANY)]
     assert collapsed([*few, few[0]]) == tuple(few)
-    assert collapsed([*few, ("data.more", "x")]) == ((WHOLE, "x"),)
+    assert collapsed([*few, Drifted("data.more", by("x"))]) == (Drifted(WHOLE, by("x")),)
+    assert collapsed([Drifted("data.k"), Drifted("data.k", by("x"))]) == (Drifted("data.k", by("x")),)
+
+
+def test_a_back_off_in_words():
+    ends = 1_795_995_200_000
+    dispute = Dispute(tuple(ends - at * SECOND for at in (250, 240, 11)), 1, ends, ends - 2 * SECOND, "kubectl-edit")
+    text = (
+        "BackOff: ConfigMap shop/web was healed 3 times in 4 min, next at 2026-11-29T23:33:20Z; changed by kubectl-edit"
+    )
+    assert told(ANY, dispute, KEY) == text
+    shown = condition(KEY, ANY, dispute)
+    assert shown["message"] == text
+    assert (shown["type"], shown["reason"], shown["heals"]) == ("BackOff", "HealedOften", 3)
+    assert shown["until"] == "2026-11-29T23:33:20Z"
+    unknown = told(ANY, Dispute((ends - 5 * SECOND,), 1, ends, ends), KEY)
+    assert unknown.endswith(
+        "in 5 s, next at 2026-11-29T23:33:20Z; changed by somebody whom only the cluster's audit log knows"
+    )
+
+
+def test_disputes_travel_in_a_plan():
+    disputes = {KEY: {"data.k": Dispute((NOW,), 1, NOW + MINUTE, NOW, "operator"), ANY: Dispute((1, 2))}}
+    assert from_json(to_json(disputes)) == disputes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from fleetbeat.decisions.choice import suspension
+from fleetbeat.decisions.events import stamp
 from fleetbeat.decisions.progress import Progress
 from fleetbeat.decisions.why import Facts, Finding, why
 from fleetbeat.decisions.windows import Verdict
@@ -42,6 +44,13 @@ FAILED = {
 WAITS = {"run": "r1", "step": "apply:0", "state": "waiting", "trigger": "Revision", "wake": str(LATER)}
 HELD = '[{"message": "ConfigMap shop/web: data.k changed by kubectl-edit; self-heal is disabled until T"}]'
 SHUT = datetime.fromtimestamp(LATER / 1000, UTC)
+
+
+def told(*conditions: tuple[str, str, int]) -> str:
+    """Conditions in the state: type, message, end in ms."""
+    return json.dumps(
+        [{"type": kind, "message": f"{kind}: {text}", "until": stamp(until)} for kind, text, until in conditions]
+    )
 
 
 def facts(state: dict[str, str] | None = None, **more: Any) -> Facts:
@@ -167,11 +176,27 @@ def blocked(word: str, message: str) -> dict[str, str]:
                     "sync": "OutOfSync",
                     "reason": "Conflict",
                     "truce": str(LATER),
-                    "conflicts": '[{"message": "Conflict: data.x is rewritten by op"}]',
+                    "conflicts": told(("Conflict", "data.x is rewritten by op", LATER)),
                 }
             ),
             *("Conflict", "data.x is rewritten by op", LATER, "fleetbeat sync shop"),
             id="fight",
+        ),
+        pytest.param(
+            facts(
+                {
+                    **WELL,
+                    "sync": "OutOfSync",
+                    "reason": "BackOff",
+                    "truce": str(LATER),
+                    "conflicts": told(
+                        ("BackOff", "ConfigMap shop/web was healed 10 times in 4 min", LATER),
+                        ("BackOff", "ConfigMap shop/db was healed 10 times in 5 min", LATER + 60_000),
+                    ),
+                }
+            ),
+            *("BackOff", "ConfigMap shop/web was healed 10 times in 4 min (and 1 more)", LATER, "fleetbeat sync shop"),
+            id="healed again and again",
         ),
         pytest.param(
             facts({**WELL, "sync": "OutOfSync", "reason": "PruneRefused", "message": "everything would go"}),

@@ -1,0 +1,156 @@
+"""An object that is healed again and again, in other fields each time, waits for its next heal; nothing else does.
+
+Field case f2; the tables are in tests/unit/decisions/test_fights.py.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from fleet import Fleet, config_map, outcomes, words
+from people import Hands
+from waiting import wait_for
+
+from fleetbeat.cli.main import cli
+from fleetbeat.cli.session import Session
+from fleetbeat.local.cluster import Cluster
+
+#: Somebody always finds another one to edit.
+FIELDS = {f"field-{number:02}": "ours" for number in range(60)}
+
+
+@pytest.fixture
+def hands(cluster: Cluster) -> Hands:
+    return Hands(cluster)
+
+
+def said(fleet: Fleet, *command: str) -> str:
+    return CliRunner().invoke(cli, list(command), obj=Session(), env=fleet.env).stdout
+
+
+def installed(fleet: Fleet, namespace: str) -> tuple[str, str]:
+    """(application, path of one of its two ConfigMaps)."""
+    app = fleet.name("often")
+    fleet.push(app, [config_map("web", data=FIELDS), config_map("calm", data=FIELDS)])
+    fleet.application(app, namespace=namespace)
+    fleet.wait_run(app, phase="Succeeded")
+    return app, f"/api/v1/namespaces/{namespace}/configmaps/web"
+
+
+def test_after_some_heals_an_object_waits_and_says_so_and_everything_else_is_healed(
+    make_fleet: Callable[..., Fleet], namespace: str, hands: Hands, cluster: Cluster
+) -> None:
+    """Field case f2: the first heals are immediate; a person and a new digest end the wait."""
+    fleet = make_fleet(
+        workers=1,
+        FLEETBEAT_HEALS_MOST="4",
+        FLEETBEAT_HEALS_PAUSE="900",  # longer than this takes on any machine
+        FLEETBEAT_HEALS_LONGEST="900",
+    )
+    app, path = installed(fleet, namespace)
+    start = cluster.audit_position()
+    edits = iter(FIELDS)
+
+    def edit(where: str = path, again: str = "") -> str:
+        field = again or next(edits)
+        hands.merge(where, {"data": {field: "theirs"}}, "kubectl-edit")
+        fleet.tick(app)
+        return field
+
+    first = edit()
+    for worker in fleet.workers:  # both counts go on over the death of whoever has counted
+        worker.kill()
+        worker.start()
+    edit(again=first)
+    for _ in range(2):
+        edit()
+        assert hands.get(path)["data"] == FIELDS
+    left = edit()
+    assert words(fleet.writes(app, since=start)) == [f"patch configmaps {namespace}/web"] * 4
+    assert hands.get(path)["data"][left] == "theirs"
+
+    state = fleet.state(app)
+    assert (state["sync"], state["phase"], state["reason"]) == ("OutOfSync", "Succeeded", "BackOff")
+    often = f"ConfigMap {namespace}/web was healed 4 times in "
+    (condition,) = [one for one in json.loads(said(fleet, "status", app, "-o", "json"))["conditions"] if "heals" in one]
+    assert (condition["type"], condition["heals"], condition["parties"]) == (
+        "BackOff",
+        4,
+        ["fleetbeat", "kubectl-edit"],
+    )
+    assert often in condition["message"]
+    assert condition["message"].endswith(f", next at {condition['until']}; changed by kubectl-edit")
+    why = json.loads(said(fleet, "why", app, "-o", "json"))["findings"][0]
+    assert (why["rule"], why["blocks"]) == ("BackOff", True)
+    assert why["message"].startswith(often)
+    assert datetime.fromisoformat(why["until"]) == datetime.fromisoformat(condition["until"])
+    told = [json.loads(line) for line in said(fleet, "events", app, "-o", "json").splitlines()]
+    assert told[-1]["reason"] == "BackOff"
+    assert condition["message"] in told[-1]["message"]
+    row, *healed = json.loads(said(fleet, "drift", app, "-o", "json"))["fields"]
+    assert {one["field"]: one["healed"] for one in healed} == {
+        "data.field-02": 1,
+        "data.field-01": 1,
+        f"data.{first}": 2,
+    }
+    assert (row["field"], row["healed"], row["manager"]) == (f"data.{left}", 0, "kubectl-edit")
+    assert row["leftUntil"].startswith(condition["until"].removesuffix("Z"))
+
+    # While it waits, looks cost no run, whatever else is done to it.
+    hands.merge(path, {"data": {next(edits): "theirs"}}, "kubectl-edit")
+    assert fleet.tick(app) == "nothing to do"
+    edit(f"/api/v1/namespaces/{namespace}/configmaps/calm")
+    assert outcomes(fleet.history(app)[0]) == {
+        f"ConfigMap {namespace}/web": "skipped",
+        f"ConfigMap {namespace}/calm": "configured",
+    }
+    assert hands.get(f"/api/v1/namespaces/{namespace}/configmaps/calm")["data"] == FIELDS
+
+    fleet.sync(app)
+    assert hands.get(path)["data"] == FIELDS
+    assert fleet.state(app)["sync"] == "Synced"
+    edit()
+    assert fleet.state(app)["reason"] == "BackOff", "one sync by a person is no reason to begin anew"
+    revision = fleet.push(app, [config_map("web", data={**FIELDS, "new": "1"}), config_map("calm", data=FIELDS)])
+    fleet.ring(app)
+    fleet.wait_run(app, digest=revision.digest, phase="Succeeded")
+    edit()
+    assert hands.get(path)["data"] == {**FIELDS, "new": "1"}
+    assert fleet.state(app)["sync"] == "Synced"
+
+
+def test_each_pause_is_longer_and_ends_by_itself_with_one_heal(
+    make_fleet: Callable[..., Fleet], namespace: str, hands: Hands, cluster: Cluster
+) -> None:
+    """Field case f2: monotone up to the cap. The interval is an hour: nobody but the pause's end rings."""
+    fleet = make_fleet(
+        FLEETBEAT_HEALS_MOST="2",
+        FLEETBEAT_HEALS_PAUSE="1",
+        FLEETBEAT_HEALS_FACTOR="2",
+        FLEETBEAT_HEALS_LONGEST="2",
+    )
+    app, path = installed(fleet, namespace)
+    start = cluster.audit_position()
+    edits = iter(FIELDS)
+
+    def healed() -> list[dict[str, Any]]:
+        return fleet.writes(app, since=start)
+
+    def is_over() -> bool:
+        return not fleet.runs.look(app).run and hands.get(path)["data"] == FIELDS
+
+    for number in range(5):
+        hands.merge(path, {"data": {next(edits): "theirs"}}, "kubectl-edit")
+        fleet.tick(app)  # heals it at once, or finds that it has to wait
+        wait_for(is_over, timeout=30, what=f"heal {number + 1}")
+    times = [datetime.fromisoformat(event["requestReceivedTimestamp"]).timestamp() for event in healed()]
+    assert len(times) == 5
+    gaps = [later - earlier for earlier, later in itertools.pairwise(times)]
+    assert all(gap >= pause for gap, pause in zip(gaps[1:], (1, 2, 2), strict=True)), gaps
+    assert fleet.state(app)["sync"] == "Synced"
