@@ -7,12 +7,20 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import nursery
 import pytest
 from fleet import Fleet
 
 from fleetbeat.local.cluster import Cluster
 from fleetbeat.local.redis import RedisServer
 from fleetbeat.local.registry import Registry
+
+
+@pytest.fixture(scope="session", autouse=True)
+def births() -> Iterator[None]:
+    """Whoever starts a worker or a beat has a nursery started; it ends with the session."""
+    yield
+    nursery.end()
 
 
 @pytest.fixture(scope="session")

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import re
-import sys
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import nursery
 from fleet import Fleet, words
 from nursery import Nursery
 from waiting import wait_for
 
 from fleetbeat.local.cluster import Cluster
-from fleetbeat.local.process import Process, free_port, listens
 from fleetbeat.local.redis import RedisServer
 from fleetbeat.local.registry import Registry
 
@@ -30,14 +27,13 @@ def breakable(
     """An installation without workers, with short locks and leases, and a nursery for the workers to come."""
     options = {"workers": 0, "lock_ttl": 1.5, "lease": 2.0, **options}
     with RedisServer() as redis:
-        fleet = Fleet(folder / f"fleet-{uuid.uuid4().hex[:6]}", redis, registry, [cluster], **options)
-        port = free_port()
-        command = [sys.executable, nursery.__file__, str(port)]
-        mother = Process("nursery", command, log=fleet.folder / "nursery.log", env=fleet.env, port=port)
-        fleet.workers.append(mother)
-        with fleet:
-            mother.wait_ready(lambda: listens(port), timeout=60)
-            yield fleet, Nursery(port, fleet.folder, concurrency=concurrency)
+        folder = folder / f"fleet-{uuid.uuid4().hex[:6]}"
+        with Fleet(folder, redis, registry, [cluster], concurrency=concurrency, **options) as fleet:
+            nursery = Nursery(fleet.env, fleet.folder, concurrency=concurrency)
+            try:
+                yield fleet, nursery
+            finally:
+                nursery.end()
 
 
 def new_namespace(cluster: Cluster) -> str:

@@ -20,6 +20,7 @@ from typing import Any
 
 import orjson
 import yaml
+from nursery import Child, worker_arguments
 from waiting import wait_for
 
 from fleetbeat import keys
@@ -29,7 +30,6 @@ from fleetbeat.clients.oci_push import push
 from fleetbeat.clients.runs import Runs
 from fleetbeat.clients.store import Store
 from fleetbeat.local.cluster import Cluster
-from fleetbeat.local.process import Process
 from fleetbeat.local.redis import RedisServer
 from fleetbeat.local.registry import Registry
 from fleetbeat.model import Revision, SecretText
@@ -103,20 +103,14 @@ class Fleet:
 
     # ── processes ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _celery(self, *arguments: str) -> list[str]:
-        return [sys.executable, "-m", "celery", *arguments]
+    def _beat(self, number: int) -> Child:
+        arguments = ["-A", "scheduler.app", "beat", "-l", "INFO", "--pidfile="]
+        return Child(arguments, log=self.folder / f"beat-{number}.log", env=self.env)
 
-    def _beat(self, number: int) -> Process:
-        command = self._celery("-A", "scheduler.app", "beat", "-l", "INFO", "--pidfile=")
-        return Process(f"beat-{number}", command, log=self.folder / f"beat-{number}.log", env=self.env)
-
-    def _worker(self, number: int) -> Process:
+    def _worker(self, number: int) -> Child:
         name = f"w{number}-{uuid.uuid4().hex[:6]}@fleet"
-        command = self._celery(
-            *("-A", "workers.app", "worker", "-P", "threads", "-c", str(self._concurrency), "-l", "INFO", "-E"),
-            *("--without-gossip", "--without-mingle", "-n", name),
-        )
-        return Process(f"worker-{number}", command, log=self.folder / f"worker-{number}.log", env=self.env)
+        log = self.folder / f"worker-{number}.log"
+        return Child(worker_arguments(name, self._concurrency), log=log, env=self.env)
 
     def start(self) -> Fleet:
         for process in (*self.beats, *self.workers):
