@@ -6,14 +6,13 @@ import json
 import os
 import random
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from breaking import at_rest, breakable, kept, new_namespace
-from fleet import Fleet, config_map, in_wave
+from fleet import Fleet, config_map, in_wave, run
 from hooking import hook
 from waiting import wait_for
 
@@ -25,9 +24,7 @@ DIGESTS = 7
 
 
 def audit(fleet: Fleet, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "fleetbeat.cli.main", "audit", *words]
-    env = {**os.environ, **fleet.env}
-    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+    return run(fleet, "audit", *words)
 
 
 def bundle(number: int) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from breaking import breakable, new_namespace
-from fleet import Fleet, config_map
+from fleet import Fleet, config_map, run
 from people import Hands
 from waiting import wait_for
 
@@ -126,6 +126,5 @@ def test_no_secret_is_in_an_event(fleet: Fleet, namespace: str) -> None:
 
 @pytest.mark.parametrize("since", ["yesterday", "2026-11-30T12:00:00", "12"])
 def test_a_position_that_means_nothing_is_refused(fleet: Fleet, since: str) -> None:
-    command = [sys.executable, "-m", "fleetbeat.cli.main", "events", "--since", since]
-    done = subprocess.run(command, env={**os.environ, **fleet.env}, capture_output=True, text=True, check=False)
+    done = run(fleet, "events", "--since", since)
     assert done.returncode == (0 if since == "12" else 2), done.stderr  # twelve seconds

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from typing import Any
 
-from fleet import Fleet, config_map
+from fleet import Fleet, config_map, run
 
 from fleetbeat.local.cluster import Cluster
 
@@ -16,9 +14,7 @@ MERGE = "application/merge-patch+json"
 
 
 def explain(fleet: Fleet, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "fleetbeat.cli.main", "explain", *words]
-    env = {**os.environ, **fleet.env}
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+    done = run(fleet, "explain", *words)
     assert done.returncode == code, done
     return done
 

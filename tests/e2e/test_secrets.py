@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import pickle
 import secrets
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -21,7 +19,7 @@ from typing import Any
 
 import pytest
 import requests
-from fleet import Fleet, config_map, outcomes
+from fleet import Fleet, config_map, outcomes, run
 from stories import answer_to, doc
 from traces import Monitor, contents, forms, traces
 from waiting import wait_for
@@ -68,13 +66,7 @@ class Scene:
 
     def cli(self, *words: str) -> str:
         """What a person sees; both streams."""
-        done = subprocess.run(
-            [sys.executable, "-m", "fleetbeat.cli.main", *words],
-            env={**os.environ, **self.fleet.env, "COLUMNS": "200"},
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        done = run(self.fleet, *words, COLUMNS="200")
         return done.stdout + done.stderr
 
 

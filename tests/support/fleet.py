@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import re
 import secrets
 import subprocess
-import sys
 import uuid
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import nursery
 import orjson
 import yaml
 from nursery import Child, worker_arguments
@@ -341,16 +340,9 @@ class Fleet:
         return self.clusters[name] if name else next(iter(self.clusters.values()))
 
 
-def run(fleet: Fleet, *arguments: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
-    """The command line, as a person of this installation has it."""
-    return subprocess.run(
-        [sys.executable, "-m", "fleetbeat.cli.main", *arguments],
-        env={**os.environ, **fleet.env},
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-    )
+def run(fleet: Fleet, *arguments: str, timeout: float = 120, **env: str) -> subprocess.CompletedProcess[str]:
+    """The command line, as a person of this installation has it; ``env``: variables of that person's own."""
+    return nursery.command(*arguments, env={**fleet.env, **env}, timeout=timeout)
 
 
 def outcomes(entry: Mapping[str, Any]) -> dict[str, str]:

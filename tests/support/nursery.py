@@ -1,6 +1,6 @@
-"""Workers and beats that start in a moment: a process that has imported everything forks one whenever it is asked.
+"""Workers, beats and commands that start in a moment: a process that has imported everything forks them when asked.
 
-Importing takes seconds of a core's time; a run of the suite starts some three hundred of these processes. Each is a
+Importing takes seconds of a core's time; a run of the suite starts some five hundred of these processes. Each is a
 process like any other, in a session of its own. They end with the nursery, and the nursery with the test session.
 
 Run as a program it is the nursery: ``python nursery.py PORT``.
@@ -16,11 +16,13 @@ import os
 import random
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
+import traceback
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +33,13 @@ from fleetbeat.local.process import Process, free_port, listens
 HOST = "127.0.0.1"
 _PR_SET_PDEATHSIG = 1
 
-#: what a worker or a beat imports at its start, but for the two modules that read the settings
+#: what they import at their start, but for the two modules that read the settings
 _SLOW = (
     *("celery.apps.beat", "celery.apps.worker", "celery.bin.celery", "celery.beat", "celery.concurrency.thread"),
     *("celery.worker.consumer", "kombu.transport.redis", "kubernetes.client", "scheduler.beat"),
     *(f"workers.{name}" for name in ("apply", "diff", "events", "parts", "pull", "reconcile", "render", "report")),
     *("workers.choice", "workers.removal", "workers.task", "fleetbeat.clients.cluster_connect"),
+    *("click", "fleetbeat.clients.oci", "fleetbeat.clients.oci_push", "rich.console", "rich.table", "rich.text"),
 )
 
 
@@ -53,13 +56,14 @@ class Child:
     ) -> None:
         """``arguments``: of ``celery``. ``env`` is added to ours. ``plan``: what it does to itself (saboteur.py)."""
         self.log = log
-        self._order = {"log": str(log), "arguments": list(arguments), "plan": dict(plan) if plan else None}
+        self._order = {"log": str(log), "celery": list(arguments), "plan": dict(plan) if plan else None}
         self._env = dict(env)
         self._pid = 0
 
     def start(self) -> None:
         if not self.alive:
-            self._pid = _ask({**self._order, "env": {**os.environ, **self._env}})
+            with _ask({**self._order, "env": {**os.environ, **self._env}}) as connection:
+                self._pid = int(connection.makefile().readline())
 
     @property
     def pid(self) -> int | None:
@@ -126,6 +130,24 @@ class Nursery:
             child.kill()
 
 
+def command(*arguments: str, env: Mapping[str, str], timeout: float) -> subprocess.CompletedProcess[str]:
+    """``fleetbeat ARGUMENTS``; ``env`` is added to ours. Raises TimeoutExpired, and leaves it running then."""
+    out, err = (Path(_folder.name) / f"{uuid.uuid4().hex}.{stream}" for stream in ("out", "err"))
+    order = {"log": str(out), "errors": str(err), "fleetbeat": arguments, "env": {**os.environ, **env}}
+    with _ask(order) as connection:
+        connection.settimeout(timeout)
+        answers = connection.makefile()
+        answers.readline()  # its process id
+        try:
+            code = int(answers.readline() or "-9")  # killed, as subprocess tells it
+        except TimeoutError:
+            raise subprocess.TimeoutExpired(["fleetbeat", *arguments], timeout) from None
+    said = subprocess.CompletedProcess(["fleetbeat", *arguments], code, out.read_text(), err.read_text())
+    out.unlink()
+    err.unlink()
+    return said
+
+
 def worker_arguments(name: str, concurrency: int) -> list[str]:
     return [
         *("-A", "workers.app", "worker", "-P", "threads", "-c", str(concurrency), "-l", "INFO", "-E"),
@@ -148,8 +170,9 @@ def end() -> None:
         _mother = None
 
 
-def _ask(order: Mapping[str, Any]) -> int:
-    """The process id of a child that has been started as ordered."""
+@contextlib.contextmanager
+def _ask(order: Mapping[str, Any]) -> Iterator[socket.socket]:
+    """A connection to a process that has been started as ordered; its first line is the process id."""
     global _mother, _port
     if _mother is None:
         _port = free_port()
@@ -159,8 +182,7 @@ def _ask(order: Mapping[str, Any]) -> int:
         _mother.wait_ready(lambda: listens(_port), timeout=120)
     with socket.create_connection((HOST, _port), timeout=30) as connection:
         connection.sendall(json.dumps(order).encode() + b"\n")
-        answer = connection.makefile().readline()
-    return int(answer)
+        yield connection
 
 
 # ── the nursery itself ───────────────────────────────────────────────────────────────────────────────────────────
@@ -196,26 +218,52 @@ def _become(order: Mapping[str, Any], connection: socket.socket, parent: int) ->
             return
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setsid()
-        log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        os.dup2(log, 1)
-        os.dup2(log, 2)
+        for descriptor, name in ((1, order["log"]), (2, order.get("errors", order["log"]))):
+            opened = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            os.dup2(opened, descriptor)
         os.environ.clear()
         os.environ.update(order["env"])
         random.seed()
         connection.sendall(f"{os.getpid()}\n".encode())
-        connection.close()
-        if order["plan"]:
-            import saboteur
-
-            import workers.app  # noqa: F401 - everything it takes a function from must be there
-
-            saboteur.lay(order["plan"])
-        from celery.bin.celery import main
-
-        sys.argv = ["celery", *order["arguments"]]
-        main()
+        if "fleetbeat" in order:
+            connection.sendall(f"{_fleetbeat(order['fleetbeat'])}\n".encode())
+        else:
+            connection.close()
+            _celery(order["celery"], order["plan"])
     finally:
         os._exit(1)
+
+
+def _celery(arguments: list[str], plan: dict[str, Any] | None) -> None:
+    if plan:
+        import saboteur
+
+        import workers.app  # noqa: F401 - everything it takes a function from must be there
+
+        saboteur.lay(plan)
+    from celery.bin.celery import main
+
+    sys.argv = ["celery", *arguments]
+    main()
+
+
+def _fleetbeat(arguments: list[str]) -> int:
+    """The exit code."""
+    code: int | str | None = 1
+    try:
+        from fleetbeat.cli.main import main
+
+        sys.argv = ["fleetbeat", *arguments]
+        main()
+        code = 0
+    except SystemExit as end:
+        code = end.code
+    except BaseException:  # noqa: BLE001 - as the interpreter would
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    return code if isinstance(code, int) else int(code is not None)
 
 
 if __name__ == "__main__":
