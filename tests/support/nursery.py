@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import importlib
 import json
 import os
@@ -132,7 +133,7 @@ class Nursery:
 
 def command(*arguments: str, env: Mapping[str, str], timeout: float) -> subprocess.CompletedProcess[str]:
     """``fleetbeat ARGUMENTS``; ``env`` is added to ours. Raises TimeoutExpired, and leaves it running then."""
-    out, err = (Path(_folder.name) / f"{uuid.uuid4().hex}.{stream}" for stream in ("out", "err"))
+    out, err = (_mother().folder / f"{uuid.uuid4().hex}.{stream}" for stream in ("out", "err"))
     order = {"log": str(out), "errors": str(err), "fleetbeat": arguments, "env": {**os.environ, **env}}
     with _ask(order) as connection:
         connection.settimeout(timeout)
@@ -157,30 +158,40 @@ def worker_arguments(name: str, concurrency: int) -> list[str]:
 
 # ── the nursery of this session ──────────────────────────────────────────────────────────────────────────────────
 
-_folder = tempfile.TemporaryDirectory(prefix="fleetbeat-nursery-")
-_port = 0
-_mother: Process | None = None
+
+class _Mother:
+    """The process that forks, and the folder of what it and commands say."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="fleetbeat-nursery-")
+        self.folder = Path(self._folder.name)
+        self.port = free_port()
+        command = [sys.executable, __file__, str(self.port)]
+        self._process = Process("nursery", command, log=self.folder / "log", port=self.port)
+        self._process.start()
+        self._process.wait_ready(lambda: listens(self.port), timeout=120)
+
+    def end(self) -> None:
+        self._process.kill()
+        self._folder.cleanup()
+
+
+@functools.cache
+def _mother() -> _Mother:
+    return _Mother()
 
 
 def end() -> None:
     """End the nursery and all that were born there; for the end of the session."""
-    global _mother
-    if _mother is not None:
-        _mother.kill()
-        _mother = None
+    if _mother.cache_info().currsize:
+        _mother().end()
+        _mother.cache_clear()
 
 
 @contextlib.contextmanager
 def _ask(order: Mapping[str, Any]) -> Iterator[socket.socket]:
     """A connection to a process that has been started as ordered; its first line is the process id."""
-    global _mother, _port
-    if _mother is None:
-        _port = free_port()
-        command = [sys.executable, __file__, str(_port)]
-        _mother = Process("nursery", command, log=Path(_folder.name) / "log", port=_port)
-        _mother.start()
-        _mother.wait_ready(lambda: listens(_port), timeout=120)
-    with socket.create_connection((HOST, _port), timeout=30) as connection:
+    with socket.create_connection((HOST, _mother().port), timeout=30) as connection:
         connection.sendall(json.dumps(order).encode() + b"\n")
         yield connection
 
