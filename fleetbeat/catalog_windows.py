@@ -148,13 +148,18 @@ def _selector(fields: Fields) -> tuple[LabelRequirement, ...]:
 def _kinds(entry: Fields) -> tuple[str, ...]:
     found = []
     for number, item in enumerate(entry.items("kinds")):
-        if isinstance(item, str) and _OBJECT_KIND.fullmatch(item):
+        if isinstance(item, str) and is_kind(item):
             found.append(item)
             continue
         entry.problem(f"kinds[{number}]", "must be a kind such as Deployment, with its group Cart.shop.example.com")
     if entry.has("kinds") and not entry.items("kinds"):
         entry.problem("kinds", "is empty. Name a kind, or remove the line for every kind")
     return tuple(found)
+
+
+def is_kind(text: str) -> bool:
+    """``Deployment``, ``Cart.shop.example.com``."""
+    return bool(_OBJECT_KIND.fullmatch(text))
 
 
 def _description(entry: Fields) -> str:

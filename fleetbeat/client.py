@@ -30,6 +30,7 @@ from fleetbeat.clients.catalogs import Catalogs
 from fleetbeat.clients.departures import Departures
 from fleetbeat.clients.events import Events
 from fleetbeat.clients.holds import Holds
+from fleetbeat.clients.orders import Orders
 from fleetbeat.clients.pulse import override_marks
 from fleetbeat.clients.runs import Look, Runs
 from fleetbeat.clients.store import Store
@@ -37,6 +38,8 @@ from fleetbeat.decisions import overrides
 from fleetbeat.decisions.choice import is_suspension
 from fleetbeat.decisions.events import Event
 from fleetbeat.decisions.holds import Hold, HoldKind, Scope
+from fleetbeat.decisions.problems import shown
+from fleetbeat.decisions.spoken import spoken
 from fleetbeat.errors import CatalogError, ConfigurationError, Refused, StillRunning
 from fleetbeat.model import Revision
 from fleetbeat.model_results import WELL, ObjectResult
@@ -137,10 +140,15 @@ class Fleetbeat:
         for a confirmation (``Prune=confirm``). ``override_windows``: go past sync windows that are shut; history keeps
         which and the ``reason``, without which it is refused. Where the workers have a ``FLEETBEAT_OVERRIDE_KEY``, ours
         signs the request. ``plan``: id of a saved plan, carried out exactly or not at all. Raises CatalogError naming
-        the nearest application, ConfigurationError for a missing reason or key, Refused for an application that is
-        suspended.
+        the nearest application, ConfigurationError for a missing reason or key or one that no terminal should show,
+        Refused for an application that is suspended and a plan that is not there or another application's.
         """
-        if override_windows and not reason.strip():
+        by, reason = spoken(by, "name of who asks"), spoken(reason)
+        if idempotency_key is not None and not idempotency_key.strip():
+            raise ConfigurationError(
+                "an empty idempotency key would find any other sync asked for so. Give one, or none"
+            )
+        if override_windows and not reason:
             raise ConfigurationError("overriding sync windows needs a reason, which history keeps. Give one")
         request = _request_id(app, idempotency_key)
         look = self._runs.look(app)
@@ -152,12 +160,22 @@ class Fleetbeat:
             entry = Catalogs(self._store).application(app)
             if entry is not None and entry[0].suspended:
                 raise Refused(suspended(app, entry[0].suspended))
+        if plan:
+            self._check_plan(app, plan)
         past = self._override(app, request, by, reason) if override_windows else ""
         # a run that waits for a window makes way
         ring = bool(look.run.get("window"))
         return self._request(
             app, request, by, reason, confirm_prune=confirm_prune, override_windows=past, plan=plan, ring=ring
         )
+
+    def _check_plan(self, app: str, plan: str) -> None:
+        """What cannot be carried out is refused here: no run begins, and none fails, for a slip of the hand."""
+        saved = Orders(self._store).promised(plan)
+        if saved is None or saved.app != app:
+            why = f"it was made for {saved.app}" if saved else "it has expired, or never was"
+            named = plan if plan.isalnum() and len(plan) <= 20 else shown(plan)
+            raise Refused(f"plan {named} is not carried out: {why}. Make a new one: fleetbeat plan {app}")
 
     def _override(self, app: str, request: str, by: str, reason: str) -> str:
         """What the request carries to go past sync windows: a signature where we have the key for one."""
@@ -207,6 +225,7 @@ class Fleetbeat:
         ``confirmed``: objects that ask for a confirmation (``Delete=confirm``) go too. ``skip_hooks``: without its
         PreDelete and PostDelete hooks. Raises CatalogError when it is in the catalog, or nothing is known of it.
         """
+        by, reason = spoken(by, "name of who asks"), spoken(reason)
         if not self._departures.note(app, confirmed=confirmed, skip_hooks=skip_hooks):
             raise self._not_departing(app)
         return self._request(app, _request_id(app, None), by, reason, ring=True)
@@ -366,7 +385,7 @@ class Fleetbeat:
 
     def _not_departing(self, app: str) -> CatalogError:
         if app not in Catalogs(self._store).names():
-            return CatalogError([f"{app} is not being deleted, nor is it in the catalog. See: fleetbeat status"])
+            return CatalogError([f"{shown(app)} is not being deleted, nor is it in the catalog. See: fleetbeat status"])
         return CatalogError(
             [
                 f"{app} is in the catalog, so it would come back. Give it spec.deletionPolicy: Delete there, and when "
@@ -409,7 +428,10 @@ def _progress(look: Look, waiting: bool, failures: str) -> Progress:
     if not run:
         # No run begins where the registry or a credential is missing: the state alone tells that, and why.
         failed = state.get("reason") and state.get("failures", "") != failures
-        return Progress("", "", "queued", f"{state['reason']}: {state.get('message', '')}" if failed else "")
+        told = f"{state['reason']}: {state.get('message', '')}" if failed else ""
+        # Nor where a veto leaves nothing to be synced, or the application is suspended.
+        nothing = state.get("held_back", "") if waiting and not state.get("digest") else ""
+        return Progress("", "", "queued", told or nothing)
     return Progress(run.get("run", ""), run.get("step", ""), run.get("state", ""), run.get("message", ""))
 
 

@@ -73,7 +73,8 @@ def _remembered(text: str, app: str, now: int) -> list[Hold]:
     except (ValueError, TypeError) as error:
         log.warning("%s: annotation %s of its ApplySet parent is not ours: %s", app, applyset.HOLDS, error)
         return []
-    return [hold for hold in found if (hold.kind, hold.target) == ("app", app) and hold.stands(now)]
+    mine = [hold for hold in found if (hold.kind, hold.target) == ("app", app)]
+    return [hold for hold in mine if hold.stands(now) and hold.until - now <= holds.LONGEST * 1000][: holds.MOST_ON_ONE]
 
 
 def _note(work: Work, parent: applyset.Parent, mine: Iterable[Hold]) -> None:

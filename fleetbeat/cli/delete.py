@@ -44,6 +44,8 @@ def delete(
         raise click.UsageError("Name applications, or give --held.")
     if orphan and (confirmed or skip_hooks):
         raise click.UsageError("--orphan deletes nothing, so it goes with neither --confirm nor --skip-hooks.")
+    # What will be refused comes first, so that nothing is half done.
+    apps = tuple(sorted(dict.fromkeys(apps), key=session.departures.departs))
     names = apps or tuple(app for app, why in session.departures.held().items() if why)
     if not names:
         click.echo("Nothing is held back.")

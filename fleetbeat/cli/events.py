@@ -11,12 +11,16 @@ import click
 from fleetbeat.cli import output as out
 from fleetbeat.cli.completion import complete_application
 from fleetbeat.cli.exits import EPILOG
-from fleetbeat.cli.session import Session
+from fleetbeat.cli.session import Session, unknown_application
 from fleetbeat.cli.since import moment
+from fleetbeat.decisions.problems import shown
 from fleetbeat.errors import StoreUnavailable
 
 if TYPE_CHECKING:
     from fleetbeat.decisions.events import Event
+
+#: The largest number an id can have behind its time, and how far ahead of Redis' clock a time may be (ms).
+_LAST, _AHEAD = 2**64 - 1, 60_000
 
 
 @click.command(
@@ -41,6 +45,8 @@ def events(session: Session, app: str | None, follow: bool, since: str | None, o
     shape of Flux's events, with an id: --since with the last one seen leaves nothing out and tells nothing twice. When
     what it asks for has been cut already, that is said on stderr.
     """
+    if app is not None:
+        _known(session, app)
     start = _start(session, since, follow)
     if since is not None and not session.events.is_whole(start):
         click.echo(f"warning: events between {since} and the oldest one here may have been cut already", err=True)
@@ -63,9 +69,24 @@ def _start(session: Session, since: str | None, follow: bool) -> str:
     """The id to go on from."""
     if since is None:
         return session.events.last() if follow else "0-0"
-    if re.fullmatch(r"\d{10,}(-\d+)?", since):
-        return since if "-" in since else f"{since}-0"
-    return f"{max(moment(since, session.runs.now()) - 1, 0)}-{2**63}"  # of its millisecond all
+    now = session.runs.now()
+    if re.fullmatch(r"[0-9]{10,20}|[0-9]{1,20}-[0-9]{1,20}", since):
+        at, _, number = since.partition("-")
+        start = f"{at}-{min(int(number or 0), _LAST)}"
+    else:
+        at = str(max(moment(since, now) - 1, 0))
+        start = f"{at}-{2**63}"  # of its millisecond all
+    if int(at) > now + _AHEAD:
+        raise click.UsageError(f"--since {shown(since)} is yet to come: nothing could be told before that")
+    return start
+
+
+def _known(session: Session, app: str) -> None:
+    """Raises CatalogError for a name that nothing can be told of: following it would be silent for ever."""
+    names = session.catalogs.names()
+    if app in names or session.departures.departs(app) or any(session.events.read(app)):
+        return
+    raise unknown_application(app, names)
 
 
 def _show(event: Event, output: str) -> None:

@@ -7,6 +7,7 @@ import enum
 import click
 
 from fleetbeat import errors
+from fleetbeat.decisions.spoken import harmless
 from fleetbeat.model import iter_problems
 
 
@@ -41,7 +42,7 @@ def code_of(error: errors.FleetbeatError) -> Exit:
 def tell(error: errors.FleetbeatError) -> Exit:
     """Print the error's problems to stderr and return the exit code."""
     for problem in iter_problems(error):
-        click.echo(click.style("error: ", fg="red") + problem, err=True)
+        click.echo(click.style("error: ", fg="red") + harmless(problem), err=True)
     if isinstance(error, errors.StoreUnavailable):
         click.echo('Is FLEETBEAT_REDIS_URL right? For what `fleetbeat up` runs: eval "$(fleetbeat env)"', err=True)
     return code_of(error)

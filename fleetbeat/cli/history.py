@@ -11,6 +11,7 @@ from fleetbeat.cli import output as out
 from fleetbeat.cli.completion import complete_application
 from fleetbeat.cli.results import lines_of
 from fleetbeat.cli.session import Session, unknown_application
+from fleetbeat.decisions.problems import shown
 from fleetbeat.errors import SourceNotFound
 from fleetbeat.model import Revision
 from fleetbeat.model_results import ObjectResult
@@ -40,7 +41,7 @@ def history(session: Session, app: str, run: str | None, output: str) -> None:
     if run is not None:
         entries = [entry for entry in entries if entry["run"] == run]
         if not entries:
-            raise SourceNotFound(f"{app}: history has no run {run}. See: fleetbeat history {app}")
+            raise SourceNotFound(f"{app}: history has no run {shown(run)}. See: fleetbeat history {app}")
     if output != "table":
         out.write(entries[0] if run else entries, output)
     elif run:

@@ -7,16 +7,15 @@ import re
 import click
 
 from fleetbeat.cli import output as out
-from fleetbeat.cli.session import Session
+from fleetbeat.cli.hold_reach import reaches
+from fleetbeat.cli.session import Session, unknown_cluster
 from fleetbeat.cli.sync import whoami
 from fleetbeat.decisions.holds import KINDS, LONGEST, SCOPES, HoldKind, Scope, warning
+from fleetbeat.decisions.problems import shown
 from fleetbeat.errors import ConfigurationError, FleetbeatError
 from fleetbeat.model import ObjectId
-from fleetbeat.settings import nearest
 
-_NAMESPACE = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]*(\.[a-z0-9.-]+)?")
-_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*=[A-Za-z0-9._-]*")
 
 
 @click.command(
@@ -78,6 +77,12 @@ def hold(
         made = session.fleetbeat.hold(
             kind, wanted, seconds=seconds, scope=scope, by=whoami(), reason=reason, cluster=cluster
         )
+        if not reaches(session, made):
+            click.echo(
+                f"note: no application is known that {made.about} would be about. It holds from now on what will be; "
+                f"was another one meant? fleetbeat hold --lift {made.id}",
+                err=True,
+            )
         if output != "table":
             out.write(made.to_json(), output)
             return
@@ -105,7 +110,7 @@ def _show(session: Session, output: str) -> None:
 def _lift(session: Session, hold_id: str) -> None:
     lifted = session.fleetbeat.lift(hold_id)
     if lifted is None:
-        raise ConfigurationError(f"no hold has the id {hold_id!r}, or it has ended. All: fleetbeat hold")
+        raise ConfigurationError(f"no hold has the id {shown(hold_id)}, or it has ended. All: fleetbeat hold")
     click.echo(f"{lifted.about} is held no more; what differs is written now, if nothing else is against it")
 
 
@@ -117,11 +122,7 @@ def _target(session: Session, kind: HoldKind, target: str, namespace: str, clust
     clusters = session.catalogs.clusters()
     for name in filter(None, (cluster, target if kind == "cluster" else "")):
         if name not in clusters:
-            raise ConfigurationError(f"no cluster is called {name!r}.{nearest(name, clusters)}")
-    if kind == "namespace" and not _NAMESPACE.fullmatch(target):
-        raise ConfigurationError(f"{target!r} is no name of a namespace")
-    if kind == "label" and not _LABEL.fullmatch(target):
-        raise ConfigurationError(f"{target!r} is no label of applications, such as team=web")
+            raise unknown_cluster(name, clusters)
     return _object(target, namespace).key if kind == "object" else target
 
 
@@ -132,15 +133,15 @@ def _object(target: str, namespace: str) -> ObjectId:
 
     kind, slash, name = target.partition("/")
     if not (kind and slash and name) or "/" in name:
-        raise ConfigurationError(f"{target!r} is not KIND/NAME, such as deployment/web")
+        raise ConfigurationError(f"{shown(target)} is not KIND/NAME, such as deployment/web")
     try:
         known = kind_of(BUILTIN, kind)
         return ObjectId(known.group, known.kind, namespace if known.namespaced else "", name)
     except FleetbeatError:
         if not _KIND.fullmatch(kind):
             raise ConfigurationError(
-                f"{kind!r} is none of Kubernetes' own kinds. Write another one with its group, as in its manifests: "
-                "Cart.shop.example.com/main"
+                f"{shown(kind)} is none of Kubernetes' own kinds. Write another one with its group, as in its "
+                "manifests: Cart.shop.example.com/main"
             ) from None
     plain, dot, group = kind.partition(".")
     return ObjectId(group if dot else "*", plain, namespace, name)

@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 
 import click
 
+from fleetbeat.decisions.problems import shown
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -98,9 +100,10 @@ class Duration(click.ParamType[float]):
             return float(value)
         import re
 
-        if re.fullmatch(r"\d+(\.\d+)?", value):
+        if re.fullmatch(r"[0-9]{1,12}(\.[0-9]{1,9})?", value):
             return float(value)
-        if not re.fullmatch(r"(\d+d)?(\d+h)?(\d+m)?(\d+s)?", value) or not value:
-            self.fail(f"{value!r} is not a duration such as 90s, 5m or 1h30m", param, ctx)
+        parts = re.fullmatch(r"([0-9]{1,9}d)?([0-9]{1,9}h)?([0-9]{1,9}m)?([0-9]{1,9}s)?", value)
+        if parts is None or not value:
+            self.fail(f"{shown(value)} is not a duration such as 90s, 5m or 1h30m", param, ctx)
         sizes = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
-        return float(sum(int(number) * sizes[unit] for number, unit in re.findall(r"(\d+)([dhms])", value)))
+        return float(sum(int(part[:-1]) * sizes[part[-1]] for part in parts.groups() if part))

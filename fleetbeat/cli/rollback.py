@@ -13,6 +13,8 @@ from fleetbeat.cli.exits import Exit
 from fleetbeat.cli.session import Session
 from fleetbeat.cli.sync import follow, whoami
 from fleetbeat.client import suspended
+from fleetbeat.decisions.problems import shown
+from fleetbeat.decisions.spoken import spoken
 from fleetbeat.errors import Refused, SourceNotFound
 from fleetbeat.model import Revision
 
@@ -44,6 +46,7 @@ def rollback(ctx: click.Context, app: str, to: str | None, reason: str, yes: boo
     if application.suspended:
         raise Refused(suspended(app, application.suspended))
     target = _target(session, app, to)
+    why = spoken(f"rollback to {target.short}" + (f": {reason}" if reason else ""))
     vetoed = session.orders.vetoed(target.digest)
     if vetoed:
         raise Refused(f"{app}: {target.short} is vetoed {vetoed}. Lift it first: fleetbeat veto --lift {target.digest}")
@@ -55,7 +58,6 @@ def rollback(ctx: click.Context, app: str, to: str | None, reason: str, yes: boo
     if not yes and not click.confirm("Pin the application to it?", default=False, err=True):
         ctx.exit(Exit.FAILED)
     session.orders.pin(app, target.digest, by=whoami(), reason=reason)
-    why = f"rollback to {target.short}" + (f": {reason}" if reason else "")
     asked = session.fleetbeat.request_sync(app, by=whoami(), reason=why)
     click.echo(f"{app}: pinned to {target.short}. It stays there until: fleetbeat unpin {app}")
     if wait:
@@ -109,7 +111,7 @@ def _target(session: Session, app: str, to: str | None) -> Revision:
     if len(found) == 1:
         return found[0]
     how = "more than one bundle" if found else "no run and no bundle of its history"
-    raise SourceNotFound(f"{app}: {to!r} is {how}. Give a run or digest of: fleetbeat history {app}")
+    raise SourceNotFound(f"{app}: {shown(to)} is {how}. Give a run or digest of: fleetbeat history {app}")
 
 
 _SHORTEST = len("sha256:") + 6

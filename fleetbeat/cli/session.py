@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from fleetbeat.decisions.problems import shown
 from fleetbeat.errors import CatalogError, ConfigurationError
 from fleetbeat.settings import Settings, load, nearest
 
@@ -191,15 +192,15 @@ def unknown_application(name: str, names: list[str]) -> CatalogError:
     if not names:
         return CatalogError(
             [
-                f"no application is called {name!r}: no catalog is in force. Start beat with FLEETBEAT_CATALOG "
+                f"no application is called {shown(name)}: no catalog is in force. Start beat with FLEETBEAT_CATALOG "
                 "pointing at a folder of applications, or look at its log"
             ]
         )
-    return CatalogError([f"no application is called {name!r}.{nearest(name, names)} All: fleetbeat status"])
+    return CatalogError([f"no application is called {shown(name)}.{nearest(name, names)} All: fleetbeat status"])
 
 
 def unknown_cluster(name: str, names: Iterable[str]) -> ConfigurationError:
     """Says the nearest known name, and all of them."""
     known = sorted(names)
     all_of_them = ", ".join(known) or "none: no catalog is in force"
-    return ConfigurationError(f"no cluster is called {name!r}.{nearest(name, known)} Known: {all_of_them}")
+    return ConfigurationError(f"no cluster is called {shown(name)}.{nearest(name, known)} Known: {all_of_them}")

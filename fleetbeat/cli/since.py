@@ -7,6 +7,7 @@ import datetime
 import click
 
 from fleetbeat.cli import output as out
+from fleetbeat.decisions.problems import shown
 
 
 def moment(text: str, now: int) -> int:
@@ -18,7 +19,9 @@ def moment(text: str, now: int) -> int:
     try:
         at = datetime.datetime.fromisoformat(text)
     except ValueError:
-        raise click.UsageError(f"--since {text!r} is neither a duration (90s, 24h) nor a time of RFC 3339") from None
+        raise click.UsageError(
+            f"--since {shown(text)} is neither a duration (90s, 24h) nor a time of RFC 3339"
+        ) from None
     if at.tzinfo is None:
         raise click.UsageError(f"--since {text!r} has no time zone; for UTC append Z")
     return int(at.timestamp() * 1000)

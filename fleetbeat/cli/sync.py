@@ -33,7 +33,7 @@ Examples:
 @click.option("--reason", default="", help="Why, for history.")
 @click.option("--confirm-prune", is_flag=True, help="Agree to deleting what waits for it (Prune=confirm).")
 @click.option("--override-windows", is_flag=True, help="Go past sync windows that are shut. Needs --reason.")
-@click.option("--plan", default="", metavar="ID", help="Carry out exactly this plan of `fleetbeat plan`, or refuse.")
+@click.option("--plan", metavar="ID", help="Carry out exactly this plan of `fleetbeat plan`, or refuse.")
 @click.option("--key", "idempotency_key", help="Idempotency key: the same key asks only once, e.g. a build number.")
 @click.pass_context
 def sync(
@@ -44,7 +44,7 @@ def sync(
     reason: str,
     confirm_prune: bool,
     override_windows: bool,
-    plan: str,
+    plan: str | None,
     idempotency_key: str | None,
 ) -> None:
     """Sync an application now.
@@ -56,6 +56,8 @@ def sync(
     """
     if override_windows and not reason.strip():
         raise click.UsageError("--override-windows needs --reason: history keeps why the windows were overridden")
+    if plan is not None and not plan.strip():
+        raise click.UsageError("--plan is empty: without an id it would be any sync. Give one, or leave it out")
     session: Session = ctx.obj
     asked = session.fleetbeat.request_sync(
         app,
@@ -64,7 +66,7 @@ def sync(
         idempotency_key=idempotency_key,
         confirm_prune=confirm_prune,
         override_windows=override_windows,
-        plan=plan,
+        plan=plan or "",
     )
     if not override_windows and (held := _held_up(session, app)):
         click.echo(

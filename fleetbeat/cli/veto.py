@@ -54,7 +54,9 @@ def veto(session: Session, digest: str | None, reason: str, lift: bool, output: 
         _lift(session, name)
         return
     session.orders.veto(name, by=whoami(), reason=reason)
-    holders = [app for app in session.catalogs.names() if session.runs.look(app).state.get("digest") == name]
+    looks = {app: session.runs.look(app) for app in session.catalogs.names()}
+    holders = [app for app, look in looks.items() if look.state.get("digest") == name]
+    session.fleetbeat.ring([app for app, look in looks.items() if look.run.get("digest") == name])  # it may wait
     click.echo(f"{name} is kept out of the fleet until: fleetbeat veto --lift {name}")
     if holders:
         click.echo(f"In force already, and stays: {', '.join(holders)}. To leave it: fleetbeat rollback APP")

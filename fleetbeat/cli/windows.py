@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,13 +13,17 @@ import click
 from fleetbeat.cli import output as out
 from fleetbeat.cli.completion import complete_application
 from fleetbeat.cli.session import Session, unknown_application
+from fleetbeat.decisions.problems import shown
 
 if TYPE_CHECKING:
     from fleetbeat.decisions.windows import How, Verdict
+    from fleetbeat.model import Application, Cluster
     from fleetbeat.model_windows import SyncWindow
 
 #: Years outside of these have no time zones to speak of.
 _FIRST, _LAST = 1971, 9000
+#: Windows that are told in the table; JSON has all.
+_MOST = 10
 
 
 class Moment(click.ParamType[datetime]):
@@ -68,12 +72,20 @@ def windows(
     Told for an automated sync and for one that somebody asks for; where windows have the scope self-heal, also for one
     that puts back a change by hand. Without --kind it is open only if it is for every kind that a window names.
     """
-    found = _from_folder(catalog, app) if catalog is not None else session.application(app)[0].windows
+    from fleetbeat.catalog_windows import is_kind
+    from fleetbeat.decisions.window_match import because
+
+    strange = next((kind for kind in kinds if not is_kind(kind)), None)
+    if strange is not None:
+        raise click.UsageError(f"--kind {shown(strange)} is no kind such as Deployment, or Cart.shop.example.com")
+    application, cluster = _from_folder(catalog, app) if catalog is not None else session.application(app)
+    found = application.windows
     if at is None:
         at = datetime.now(UTC) if catalog is not None else datetime.fromtimestamp(session.runs.now() / 1000, UTC)
     healing = any(window.scope == "self-heal" for window in found)  # else it is what any automated sync is
     asked = [(word, how) for word, how in _QUESTIONS if healing or how != "self-heal"]
-    answers = [Answer(word, how, _ask(found, how, at, kinds)) for word, how in asked]
+    reasons = {window: because(window, application, cluster) for window in found}
+    answers = [Answer(word, how, _ask(found, how, at, kinds), reasons) for word, how in asked]
     if output != "table":
         out.write({one.word: one.to_json() for one in answers}, output)
         return
@@ -87,6 +99,7 @@ class Answer:
     word: str  #: in JSON
     how: How
     verdict: Verdict
+    because: Mapping[SyncWindow, Sequence[str]]  #: by which selectors each window is for the application
 
     def to_json(self) -> dict[str, Any]:
         from fleetbeat.decisions.windows import stamp
@@ -94,13 +107,15 @@ class Answer:
         until = self.verdict.until
         return {
             "open": self.verdict.open,
-            "by": [_window(window) for window in self.verdict.by],
+            "by": [_window(window) | {"because": list(self.because[window])} for window in self.verdict.by],
             "until": stamp(until) if until else None,
         }
 
     def row(self) -> list[str]:
         data = self.to_json()
-        by = "; ".join(str(window) for window in self.verdict.by)
+        told = [f"{window}{_for(self.because[window])}" for window in self.verdict.by[:_MOST]]
+        more = f" and {len(self.verdict.by) - _MOST:,} more" if len(self.verdict.by) > _MOST else ""
+        by = "; ".join(told) + more
         return [self.how, "open" if self.verdict.open else "shut", data["until"] or "no change in sight", by or "-"]
 
 
@@ -134,10 +149,15 @@ def _window(window: SyncWindow) -> dict[str, Any]:
     }
 
 
-def _from_folder(folder: Path, app: str) -> tuple[SyncWindow, ...]:
+def _for(reasons: Sequence[str]) -> str:
+    return f", for {' and '.join(reasons)}" if reasons else ""
+
+
+def _from_folder(folder: Path, app: str) -> tuple[Application, Cluster]:
     from fleetbeat.catalog import load
 
-    applications = load(folder).catalog.applications
-    if app not in applications:
-        raise unknown_application(app, sorted(applications))
-    return applications[app].windows
+    catalog = load(folder).catalog
+    if app not in catalog.applications:
+        raise unknown_application(app, sorted(catalog.applications))
+    application = catalog.applications[app]
+    return application, catalog.clusters[application.destination.cluster]

@@ -11,8 +11,9 @@ import orjson
 
 from fleetbeat import keys
 from fleetbeat.clients.store import Store, errors
-from fleetbeat.decisions import holds
-from fleetbeat.decisions.holds import LONGEST, SHORTEST, Hold, HoldKind, Scope
+from fleetbeat.decisions import hold_targets
+from fleetbeat.decisions.holds import LONGEST, MOST, MOST_ON_ONE, SHORTEST, Hold, HoldKind, Scope
+from fleetbeat.decisions.spoken import spoken
 from fleetbeat.errors import ConfigurationError
 
 _FORGET_AFTER = 86_400_000  # ms after its end
@@ -41,47 +42,56 @@ class Holds:
     def add(
         self, kind: HoldKind, target: str, *, seconds: float, scope: Scope, by: str, reason: str, cluster: str = ""
     ) -> Hold:
-        """Hold from now on. Raises ConfigurationError for a time or reason that no hold may have."""
+        """Hold from now on. Raises ConfigurationError for a target, time or reason that no hold may have."""
+        if why := hold_targets.wrong(kind, target):
+            raise ConfigurationError(why)
         if not SHORTEST <= seconds <= LONGEST:
             raise ConfigurationError(
                 f"a hold lasts from {SHORTEST} second to {LONGEST // 86_400} days, not {_length(seconds)}. What is to "
                 "stay for longer belongs into the catalog: spec.suspend, spec.sync.selfHeal or spec.sync.prune: false"
             )
-        if not reason.strip():
+        by, reason = spoken(by, "name of who holds"), spoken(reason)
+        if not reason:
             raise ConfigurationError("a hold needs a reason, which is shown wherever it stands. Give one")
         found, now = self._all()
+        standing = [one for one in found if one.stands(now)]
+        if len(standing) >= MOST or sum((one.kind, one.target) == (kind, target) for one in standing) >= MOST_ON_ONE:
+            raise ConfigurationError(
+                f"{MOST_ON_ONE} holds of one {kind} or {MOST:,} of all are enough. Lift what is needed no more: "
+                "fleetbeat hold"
+            )
         until = now + int(seconds * 1000)
-        hold = Hold(secrets.token_hex(3), kind, target, scope, by, reason.strip(), now, until, cluster)
-        over = [old.id for old in found if old.until + _FORGET_AFTER < now]
-        self._write([hold], over, found)
+        hold = Hold(secrets.token_hex(3), kind, target, scope, by, reason, now, until, cluster)
+        over = [old for old in found if old.until + _FORGET_AFTER < now]
+        self._write([hold], over)
         return hold
 
     def lift(self, hold_id: str) -> Hold | None:
         """The hold that was lifted; None when there is none of this id (any more)."""
         found, now = self._all()
         hold = next((one for one in found if one.id == hold_id and one.stands(now)), None)
-        if hold is not None:
-            self._write([], [hold_id], found)
-        return hold
+        return hold if hold is not None and self._write([], [hold]) else None  # not what another has lifted just now
 
     def restore(self, found: Iterable[Hold]) -> None:
         """Put back what the cluster remembers, after Redis has lost it."""
-        self._write(list(found), [], self._all()[0])
+        self._write(list(found), [])
 
-    def _write(self, new: list[Hold], gone: list[str], before: list[Hold]) -> None:
-        after = {hold.id: hold for hold in (*before, *new) if hold.id not in gone}
-        changed = [*new, *(hold for hold in before if hold.id in gone)]
-        apps = {hold.target for hold in changed if hold.kind == "app"}
+    def _write(self, new: list[Hold], gone: list[Hold]) -> int:
+        """Returns how many of ``gone`` were there. Each change gives the orders of its application another mark.
+
+        The mark says nothing of the holds: two people at once would each make it from what they have seen.
+        """
+        apps = {hold.target for hold in (*new, *gone) if hold.kind == "app"}
         with errors():
             pipe = self._store.redis.pipeline()
+            if gone:
+                pipe.hdel(keys.HOLDS, *(hold.id for hold in gone))
             for hold in new:
                 pipe.hset(keys.HOLDS, hold.id, orjson.dumps(hold.to_json()))
-            if gone:
-                pipe.hdel(keys.HOLDS, *gone)
             for app in apps:
-                mine = [hold for hold in after.values() if (hold.kind, hold.target) == ("app", app)]
-                pipe.hset(keys.orders(app), "holds", holds.mark(mine))
-            pipe.execute()
+                pipe.hset(keys.orders(app), "holds", secrets.token_hex(4))
+            answers: list[Any] = pipe.execute()
+        return int(answers[0]) if gone else 0
 
     def _all(self) -> tuple[list[Hold], int]:
         with errors():

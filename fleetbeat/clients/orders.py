@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from typing import Any
 
@@ -11,19 +12,23 @@ from fleetbeat import keys
 from fleetbeat.clients.store import Store, errors
 from fleetbeat.decisions.choice import Order
 from fleetbeat.decisions.promise import Promise
+from fleetbeat.decisions.spoken import spoken
 
+_PLAN = re.compile(r"[0-9a-f]{12}")
 _PIN = ("pin", "pin_by", "pin_reason", "pin_at")
 
 
 class Orders:
-    """Thread-safe. Every method raises only StoreUnavailable. Times are of the server's clock."""
+    """Thread-safe. Every method raises StoreUnavailable, those with a reason ConfigurationError for one that no
+    terminal should show. Times are of the server's clock.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def pin(self, app: str, digest: str, *, by: str, reason: str) -> None:
         """Keep ``app`` at ``digest`` until ``unpin``. The pin is in what ``Runs.look`` reads."""
-        values = dict(zip(_PIN, (digest, by, reason, self._store.now()), strict=True))
+        values = dict(zip(_PIN, (digest, spoken(by, "name"), spoken(reason), self._store.now()), strict=True))
         with errors():
             self._store.redis.hset(keys.orders(app), mapping=values)  # type: ignore[arg-type]
 
@@ -39,7 +44,7 @@ class Orders:
 
     def veto(self, digest: str, *, by: str, reason: str) -> None:
         """Keep ``digest`` out of every application until ``lift``."""
-        entry = orjson.dumps({"by": by, "reason": reason, "at": self._store.now()})
+        entry = orjson.dumps({"by": spoken(by, "name"), "reason": spoken(reason), "at": self._store.now()})
         with errors():
             self._store.redis.hset(keys.VETOES, digest, entry)
 
@@ -69,6 +74,8 @@ class Orders:
 
     def promised(self, plan_id: str) -> Promise | None:
         """None when it has expired, or never was."""
+        if not _PLAN.fullmatch(plan_id):
+            return None
         with errors():
             text: Any = self._store.redis.get(keys.promise(plan_id))
         return Promise.from_json(text) if text is not None else None

@@ -24,6 +24,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
+from fleetbeat.decisions import hold_targets
 from fleetbeat.model import Application, ObjectId
 
 HoldKind = Literal["app", "cluster", "namespace", "object", "label"]
@@ -31,9 +32,14 @@ Scope = Literal["sync", "self-heal", "prune"]
 KINDS: tuple[HoldKind, ...] = get_args(HoldKind)
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 
+#: So many stand on one target at most, and so many in all: each run reads them, and those of an application are noted
+#: in the cluster.
+MOST_ON_ONE, MOST = 20, 1000
 LONGEST = 30 * 86_400  #: seconds; what is to stay for longer belongs into the catalog, where others can review it
 SHORTEST = 1  #: seconds
 WARNING = 600_000  #: ms before its end from which on a hold says so
+
+_END = 250_000_000_000_000  #: ms since epoch; beyond the year 9892 no time can be written
 
 #: What keeps each kind of write from being made: a hold of everything does as well.
 _COVERS: dict[Scope, tuple[Scope, ...]] = {
@@ -93,10 +99,14 @@ class Hold:
         hold = cls(**data)
         if hold.kind not in KINDS or hold.scope not in SCOPES:
             raise ValueError(f"no hold of kind {hold.kind} and scope {hold.scope}")
-        if any(type(at) is not int for at in (hold.since, hold.until)):
+        if any(type(text) is not str for text in (hold.id, hold.target, hold.by, hold.reason, hold.cluster)):
+            raise ValueError("id, target, by, reason and cluster are text")
+        if any(type(at) is not int for at in (hold.since, hold.until)) or not 0 <= hold.since < _END:
             raise ValueError("times are ms since the epoch")
         if hold.until - hold.since > LONGEST * 1000:
             raise ValueError("longer than any hold may be")
+        if why := hold_targets.wrong(hold.kind, hold.target):
+            raise ValueError(why)
         return hold
 
 

@@ -26,10 +26,7 @@ def matches(window: SyncWindow, application: Application, cluster: Cluster | Non
 
     ``cluster``: its destination, so that both its name and its server are understood.
     """
-    names = {application.destination.cluster}
-    if cluster is not None:
-        server = (_IN_CLUSTER if cluster.in_cluster else cluster.server).rstrip("/")
-        names |= {server, f"{server}/"} if server else set()
+    names = _names(application, cluster)
     found = []
     if window.applications:
         found.append(_any(window.applications, [application.name]))
@@ -40,6 +37,33 @@ def matches(window: SyncWindow, application: Application, cluster: Cluster | Non
     if window.labels:
         found.append(all(_holds(requirement, application.labels) for requirement in window.labels))
     return bool(found) and (all(found) if window.and_operator else any(found))
+
+
+def because(window: SyncWindow, application: Application, cluster: Cluster | None) -> tuple[str, ...]:
+    """Which of its selectors hit: ``applications *-prod``, ``clusters private``, ``selector``. None of its own windows.
+
+    Where any one of them is enough, people who meant all of them see here by which it came.
+    """
+    asked = (
+        ("applications", window.applications, [application.name]),
+        ("namespaces", window.namespaces, [application.destination.namespace]),
+        ("clusters", window.clusters, _names(application, cluster)),
+    )
+    found = [
+        f"{word} {pattern or '(none)'}" for word, globs, texts in asked for pattern in globs if _any([pattern], texts)
+    ]
+    if window.labels and all(_holds(requirement, application.labels) for requirement in window.labels):
+        found.append("selector")
+    return tuple(found)
+
+
+def _names(application: Application, cluster: Cluster | None) -> set[str]:
+    """What a cluster may be called in a window."""
+    names = {application.destination.cluster}
+    if cluster is not None:
+        server = (_IN_CLUSTER if cluster.in_cluster else cluster.server).rstrip("/")
+        names |= {server, f"{server}/"} if server else set()
+    return names
 
 
 def is_about(window: SyncWindow, group: str | None, kind: str) -> bool:
@@ -73,7 +97,21 @@ def alternatives(pattern: str) -> tuple[str, ...]:
         raise GlobProblem("holds a backslash; only *, ?, [a-z] and {a,b} have a meaning")
     if _product(map(len, parts)) > _MOST_ALTERNATIVES:
         raise GlobProblem(f"stands for more than {_MOST_ALTERNATIVES} patterns")
-    return tuple("".join(words) for words in product(*parts))
+    found = tuple("".join(words) for words in product(*parts))
+    if any(map(_is_cut_off, found)):
+        raise GlobProblem("has a [ without its ]")
+    return found
+
+
+def _is_cut_off(glob: str) -> bool:
+    """Is there a [ without its ]? fnmatch would take it literally; no name holds one, so it would match nothing."""
+    at = 0
+    while (at := glob.find("[", at)) >= 0:
+        at += 2 if glob[at + 1 : at + 2] == "!" else 1
+        at = glob.find("]", at + 1)  # one right at the beginning is one of the characters
+        if at < 0:
+            return True
+    return False
 
 
 def _product(numbers: Iterable[int]) -> int:

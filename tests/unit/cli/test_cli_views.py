@@ -264,4 +264,4 @@ def test_history_of_one_run_names_who_had_changed_what() -> None:
 def test_history_without_such_a_run() -> None:
     shown = invoke(Fake({"shop": look(HEALTHY)}, entries=[ENTRY]), "history", "shop", "--run", "nope")
     assert shown.exit_code == Exit.FAILED
-    assert "no run nope" in shown.stderr
+    assert "no run 'nope'" in shown.stderr

@@ -68,6 +68,7 @@ def test_json_is_exactly_what_is_promised(tmp_path: Path) -> None:
             "manualSync": True,
             "syncOverrun": False,
             "from": "Project web",
+            "because": ["applications shop"],
         }
     ]
     assert answer("shop", "--catalog", catalog(tmp_path, OFFICE), "--at", TUESDAY) == {
@@ -93,7 +94,10 @@ def test_a_table_for_people(tmp_path: Path) -> None:
     lines = shown.stdout.splitlines()
     assert lines[0].split() == ["SYNC", "NOW", "UNTIL", "BY"]
     assert lines[1].split()[:3] == ["automated", "shut", "2026-06-02T16:00:00Z"]
-    assert 'deny "0 9 * * 1-5" for 8h in Europe/London, manualSync (Project web: office hours)' in lines[1]
+    assert (
+        'deny "0 9 * * 1-5" for 8h in Europe/London, manualSync (Project web: office hours), for applications shop'
+        in lines[1]
+    )
     assert lines[2].startswith("manual")
     assert len(lines) == 3
 
@@ -116,12 +120,32 @@ def test_kinds(tmp_path: Path) -> None:
         assert answer("shop", "--catalog", folder, "--at", TUESDAY, *options)["automated"]["open"] is expected
 
 
+def test_a_window_says_by_what_it_came(tmp_path: Path) -> None:
+    """Field case e5: lists are any of them unless andOperator is set; who meant all of them sees why it is for this."""
+    folder = catalog(tmp_path, {**OFFICE, "applications": ["*", "bl*"], "clusters": ["private"]})
+    (by,) = answer("shop", "--catalog", folder, "--at", TUESDAY)["automated"]["by"]
+    assert by["because"] == ["applications *"]
+    told = run("blog", "--catalog", folder, "--at", TUESDAY).stdout
+    assert "office hours), for applications * and applications bl*" in told
+
+
+def test_ten_windows_are_enough_for_a_table(tmp_path: Path) -> None:
+    many = [{**OFFICE, "schedule": f"{minute} 9 * * *"} for minute in range(25)]
+    folder = catalog(tmp_path, *many)
+    told = run("shop", "--catalog", folder, "--at", TUESDAY).stdout
+    assert told.count("office hours") == 20
+    assert told.count(" and 15 more") == 2
+    assert len(answer("shop", "--catalog", folder, "--at", TUESDAY)["automated"]["by"]) == 25
+
+
 def test_mistakes_are_told(tmp_path: Path) -> None:
     folder = catalog(tmp_path, OFFICE)
     unknown = run("shpo", "--catalog", folder)
     assert (unknown.exit_code, "shop" in unknown.stderr) == (Exit.CONFIGURATION, True)
     for time in ("tomorrow", "2026-06-02T10:00:00", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"):
         assert run("shop", "--catalog", folder, "--at", time).exit_code == Exit.USAGE
+    for kind in ("deployments", "", "*"):
+        assert run("shop", "--catalog", folder, "--kind", kind).exit_code == Exit.USAGE
     catalog(tmp_path, {**OFFICE, "kind": "Deny"})
     broken = run("shop", "--catalog", folder)
     assert broken.exit_code == Exit.CONFIGURATION

@@ -111,7 +111,12 @@ def test_the_last_ten_minutes_are_told(left: int, warned: bool) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"kind": "node"}, {"scope": "all"}, {"until": "soon"}, {"since": 0}, {"until": NOON + LONGEST * 1000 + 1}],
+    [
+        *({"kind": "node"}, {"scope": "all"}, {"until": "soon"}, {"since": 0}, {"until": NOON + LONGEST * 1000 + 1}),
+        *({"id": ["3fa9c1"]}, {"by": 5}, {"reason": {}}, {"cluster": None}, {"target": "*"}, {"target": 1}),
+        # beyond all calendars, and yet no longer than a hold may be
+        *({"since": 10**20, "until": 10**20 + 1}, {"since": -(10**20), "until": 1 - 10**20}, {"since": True}),
+    ],
 )
 def test_what_the_cluster_remembers_is_checked(change: dict[str, Any]) -> None:
     data = hold("app", "shop").to_json()

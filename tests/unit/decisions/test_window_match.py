@@ -92,7 +92,10 @@ def test_alternatives_multiply() -> None:
     assert alternatives("") == ("",)
 
 
-@pytest.mark.parametrize("pattern", ["{a", "a}", "{a,{b}}", "a\\*", "{1,2,3,4,5,6,7,8,9,0,1}" * 2])
+@pytest.mark.parametrize(
+    "pattern",
+    ["{a", "a}", "{a,{b}}", "a\\*", "[a-", "web[", "[]", "[!]", "{a[,b]}", "[a][", "{1,2,3,4,5,6,7,8,9,0,1}" * 2],
+)
 def test_patterns_that_cannot_be_read(pattern: str) -> None:
     with pytest.raises(GlobProblem):
         alternatives(pattern)
