@@ -150,8 +150,14 @@ class Process:
             self._child.wait()
 
     def pause(self) -> None:
-        """SIGSTOP: connections stay open and nobody answers, like a hung machine."""
+        """SIGSTOP: connections stay open and nobody answers, like a hung machine. Returns when it stands still.
+
+        On a busy machine the threads of a process may go on for a moment after the signal has been sent.
+        """
         self._signal(signal.SIGSTOP)
+        deadline = time.monotonic() + 10.0
+        while self._runs_on() and time.monotonic() < deadline:
+            time.sleep(_POLL)
 
     def resume(self) -> None:
         """SIGCONT."""
@@ -171,6 +177,16 @@ class Process:
         if self._child is not None and self.alive:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._child.pid, number)
+
+    def _runs_on(self) -> bool:
+        """Has a thread not been stopped yet? Told by Linux only."""
+        if self._child is None or not self.alive:
+            return False
+        try:
+            threads = [task / "stat" for task in Path(f"/proc/{self._child.pid}/task").iterdir()]
+            return any(path.read_text().rpartition(")")[2].split()[0] not in "Tt" for path in threads)
+        except OSError:  # a thread ended in between; without /proc there is nothing to ask
+            return Path("/proc/self/task").exists()
 
     def _quoted_log(self) -> str:
         tail = self.tail()

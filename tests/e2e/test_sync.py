@@ -92,8 +92,14 @@ def test_a_newer_digest_takes_over_a_wave_that_does_not_get_healthy(controlled: 
     controlled.push(app, [namespace, in_wave(0, pod), in_wave(5, config_map("late", app))])
     controlled.application(app, namespace=app)
     wait_for(lambda: "never" in controlled.runs.look(app).run.get("message", ""), what="the wave to wait", timeout=30)
-    for number in range(3):
-        fixed = controlled.push(app, [namespace, in_wave(5, config_map("late", app, {"try": str(number)}))])
+    for worker in controlled.workers:  # else one might look between two pushes, and be right to begin with the first
+        worker.pause()
+    try:
+        for number in range(3):
+            fixed = controlled.push(app, [namespace, in_wave(5, config_map("late", app, {"try": str(number)}))])
+    finally:
+        for worker in controlled.workers:
+            worker.resume()
     controlled.request(app)
     entry = controlled.wait_run(app, digest=fixed.digest, phase="Succeeded")
     assert outcomes(entry) == {f"ConfigMap {app}/late": "created", f"Pod {app}/never": "pruned"}

@@ -102,6 +102,11 @@ class Child:
         self.signal(signal.SIGKILL)
         wait_for(lambda: not self.alive, timeout=30, every=0.005, what=f"process {self._pid} to be gone")
 
+    def pause(self) -> None:
+        """SIGSTOP; returns when all of it stands still."""
+        self.signal(signal.SIGSTOP)
+        wait_for(lambda: self.stopped or not self.alive, timeout=30, what=f"process {self._pid} to stand still")
+
     def resume(self) -> None:
         self.signal(signal.SIGCONT)
 
