@@ -377,6 +377,49 @@ def test_kubectl_rollout_restart(
     at_peace(fleet, app, path)
 
 
+def test_kubectl_debug_in_a_pod_of_the_bundle(
+    fleet: Fleet, synced: Callable[..., str], namespace: str, hands: Hands
+) -> None:
+    """An ephemeral container cannot be taken away again: it stays, also with the next revision."""
+    path = f"/api/v1/namespaces/{namespace}/pods/single"
+    app = synced(pod("web:1"))
+    hands.debug(path)
+    fleet.tick(app)
+    at_peace(fleet, app, path)
+    assert again(fleet, app, pod("web:2"))["counts"] == {"configured": 1}
+    spec = hands.get(path)["spec"]
+    assert [one["image"] for one in spec["containers"]] == ["web:2"]
+    assert [one["name"] for one in spec["ephemeralContainers"]] == ["debugger"]
+    at_peace(fleet, app, path)
+
+
+def test_people_at_work_on_pods_and_nodes_of_a_deployment(controlled: Fleet) -> None:
+    """``kubectl debug`` in a pod of it, ``kubectl cordon`` of the node it runs on: no look even begins a run."""
+    ((name, cluster),) = controlled.clusters.items()
+    hands, app = Hands(cluster), controlled.name("debugged")
+    controlled.push(app, [deployment(1)])
+    controlled.application(app, namespace=app, options=["CreateNamespace=true"])
+    controlled.wait_run(app, phase="Succeeded")
+    pods, web = f"/api/v1/namespaces/{app}/pods", f"/apis/apps/v1/namespaces/{app}/deployments/web"
+
+    def ready() -> Body | None:
+        (one,) = hands.get(pods)["items"] or [None]
+        return one if one and hands.get(web)["status"].get("availableReplicas") == 1 else None
+
+    one = wait_for(ready, timeout=60, what="its pod")
+    controlled.tick(app)
+    start = cluster.audit_position()
+    hands.debug(f"{pods}/{one['metadata']['name']}")
+    node = f"/api/v1/nodes/{one['spec']['nodeName']}"
+    hands.merge(node, {"spec": {"unschedulable": True}}, "kubectl-cordon")
+    try:
+        at_peace(controlled, app, web, f"{pods}/{one['metadata']['name']}", cluster=name)
+        assert hands.get(node)["spec"]["unschedulable"] is True
+        assert controlled.writes(app, cluster=name, since=start, parents=True) == []
+    finally:
+        hands.merge(node, {"spec": {"unschedulable": None}}, "kubectl-cordon")
+
+
 # ── all together ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 

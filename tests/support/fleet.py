@@ -139,8 +139,18 @@ class Fleet:
         """A name of its own for an application in a shared fleet."""
         return f"{word}-{uuid.uuid4().hex[:6]}"
 
-    def push(self, app: str, manifests: Iterable[dict[str, Any]] | Mapping[str, str], tag: str = "stable") -> Revision:
-        """A bundle of these objects (one file each, in this order) or of these files."""
+    def push(
+        self,
+        app: str,
+        manifests: Iterable[dict[str, Any]] | Mapping[str, str],
+        tag: str = "stable",
+        *,
+        annotations: Mapping[str, str] | None = None,
+    ) -> Revision:
+        """A bundle of these objects (one file each, in this order) or of these files.
+
+        ``annotations``: of the artifact, as ``fleetbeat push`` takes them from git.
+        """
         source = self.folder / "bundles" / uuid.uuid4().hex
         source.mkdir(parents=True)
         if isinstance(manifests, Mapping):
@@ -151,7 +161,8 @@ class Fleet:
             path = source / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-        revision = push(source, f"{self.repository(app)}:{tag}", plain_http=True, allow_empty=True)
+        place = f"{self.repository(app)}:{tag}"
+        revision = push(source, place, annotations=annotations, plain_http=True, allow_empty=True)
         # A tag looked up a moment ago is shared for `resolve_ttl`; a test that rings at once means the new one.
         for key in self.store.redis.scan_iter(match=keys.resolved("*")):
             self.store.redis.delete(key)

@@ -49,6 +49,13 @@ class Hands:
         """PUT of a whole object."""
         return self._ask("PUT", f"{path}?fieldManager={manager}", dict(body), None, 200)
 
+    def debug(self, path: str, image: str = "busybox:1") -> Body:
+        """``kubectl debug``: one more container in a Pod that runs, for as long as the Pod does."""
+        patch = {"spec": {"ephemeralContainers": [{"name": "debugger", "image": image}]}}
+        query = "fieldManager=kubectl-debug"
+        kind = "application/strategic-merge-patch+json"
+        return self._ask("PATCH", f"{path}/ephemeralcontainers?{query}", patch, kind, 200)
+
     def scale(self, path: str, replicas: int, manager: str) -> Body:
         """Through the scale subresource: an autoscaler, or ``kubectl scale`` (manager ``kubectl``)."""
         return self.merge(f"{path}/scale", {"spec": {"replicas": replicas}}, manager)
