@@ -13,7 +13,7 @@ from celery import Celery
 
 from fleetbeat.clients.observe import UnderWay
 from fleetbeat.clients.runs import Look, new_run_id
-from fleetbeat.decisions import events
+from fleetbeat.decisions import events, overrides
 from fleetbeat.decisions.changes import Fingerprint, moved
 from fleetbeat.decisions.choice import suspension
 from fleetbeat.decisions.health import custom, worst
@@ -127,7 +127,7 @@ def _begin(
         "by": request.get("by", ""),
         "reason": request.get("reason", ""),
         "confirm_prune": request.get("confirm_prune", ""),
-        "override_windows": request.get("override_windows", ""),
+        "override_windows": overrides.admitted(shared.settings.signing_key(), app, run, request),
         "promise": request.get("promise", ""),
         "request": request.get("id", ""),
         "spec": spec,

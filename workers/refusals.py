@@ -46,13 +46,10 @@ def admit(shared: Parts, app: str, look: Look) -> Look:
 
 def may_override(shared: Parts, app: str, record: Mapping[str, str]) -> bool:
     """Does the run of this record go past sync windows? Asked when one is shut: what is in Redis proves nothing."""
-    if not record.get("override_windows"):
-        return False
-    request = {"id": record.get("request", ""), **record}
-    why = overrides.refusal(shared.settings.signing_key(), app, request, int(record.get("created") or 0))
-    if why:
-        log.warning("%s run %s does not override sync windows: %s", app, record.get("run"), why)
-    return not why
+    may = overrides.stands(shared.settings.signing_key(), app, record)
+    if record.get("override_windows") and not may:
+        log.warning("%s run %s: no worker has admitted its override of sync windows", app, record.get("run"))
+    return may
 
 
 def is_refused(record: Mapping[str, str]) -> bool:

@@ -42,7 +42,7 @@ def refusal(key: bytes | None, app: str, request: Mapping[str, str], now: int) -
     if not mac or not until.isascii() or not until.isdigit():
         return f"it is not signed. Whoever may override has {VARIABLE} set where he asks, as the workers have"
     asked = (request.get("id", ""), request.get("by", ""), request.get("reason", ""))
-    if not hmac.compare_digest(_mac(key, app, *asked, int(until)), mac.encode("ascii", "replace").decode()):
+    if not hmac.compare_digest(_mac(key, app, *asked, int(until)), _ascii(mac)):
         return f"it was signed with another {VARIABLE} than that of the workers, or was altered since"
     if not request.get("reason", "").strip():
         return "it gives no reason"
@@ -53,14 +53,32 @@ def refusal(key: bytes | None, app: str, request: Mapping[str, str], now: int) -
     return ""
 
 
+def admitted(key: bytes | None, app: str, run: str, request: Mapping[str, str]) -> str:
+    """What the run of an admitted request keeps in its record: good for this run alone, as long as that takes."""
+    if not request.get("override_windows"):
+        return ""
+    return _mac(key, app, run, request.get("by", ""), request.get("reason", ""), 0) if key else UNSIGNED
+
+
+def stands(key: bytes | None, app: str, record: Mapping[str, str]) -> bool:
+    """May the run of this record go past sync windows? A record that somebody has written by hand may not."""
+    kept, run = record.get("override_windows", ""), record.get("run", "")
+    return bool(kept) and (key is None or hmac.compare_digest(admitted(key, app, run, record), _ascii(kept)))
+
+
 def told(why: str) -> str:
     """The refusal as whoever asked reads it."""
     what_then = "The request is dropped; without the override a sync waits for its window"
     return f"sync windows are not overridden: {why}. {what_then}"
 
 
-def _mac(key: bytes, app: str, request: str, by: str, reason: str, until: int) -> str:
-    return hmac.digest(key, orjson.dumps(["fleetbeat override 1", app, request, by, reason, until]), "sha256").hex()
+def _ascii(text: str) -> str:
+    """All that may be compared in constant time."""
+    return text.encode("ascii", "replace").decode()
+
+
+def _mac(key: bytes, app: str, about: str, by: str, reason: str, until: int) -> str:
+    return hmac.digest(key, orjson.dumps(["fleetbeat override 1", app, about, by, reason, until]), "sha256").hex()
 
 
 def mark(key: bytes | None) -> str:

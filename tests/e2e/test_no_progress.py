@@ -83,6 +83,22 @@ def test_a_hook_whose_pod_never_starts_fails_early(fleet: Fleet, namespace: str)
     assert fleet.get(f"/api/v1/namespaces/{namespace}/configmaps/web") is None
 
 
+def test_a_deletion_that_hangs_ends_early(fleet: Fleet, namespace: str) -> None:
+    """Nobody takes the finalizer off, and what is deleted after it stays."""
+    app = fleet.name("hanging")
+    held = config_map("held", annotations={"argocd.argoproj.io/sync-wave": "1"}, finalizers=["example.com/keep"])
+    fleet.push(app, [config_map("web"), config_map("old"), held])
+    fleet.application(app, namespace=namespace, noProgressTimeout="2s", retry={"limit": 0})
+    fleet.wait_run(app, phase="Succeeded")
+    fleet.push(app, [config_map("web")])
+    fleet.ring(app)
+    entry = fleet.wait_run(app, phase="Failed")
+    assert entry["error"] == "NoProgress"
+    assert f"made no progress for 2 s: ConfigMap {namespace}/held" in entry["message"]
+    assert "finalizer example.com/keep" in entry["message"]
+    assert fleet.get(f"/api/v1/namespaces/{namespace}/configmaps/old") is not None
+
+
 def test_the_time_goes_on_over_a_killed_worker(make_fleet: Callable[..., Fleet], namespace: str) -> None:
     """What has been seen is in the run record: the worker that comes next begins no new time."""
     fleet = make_fleet(workers=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleetbeat.decisions.overrides import LIFE, UNSIGNED, mark, refusal, sign, told
+from fleetbeat.decisions.overrides import LIFE, UNSIGNED, admitted, mark, refusal, sign, stands, told
 
 KEY, OTHER = bytes(range(32)), bytes(range(1, 33))
 NOW = 1_796_047_200_000  # 2026-11-30T14:00:00Z
@@ -70,6 +70,34 @@ def test_it_may(key: bytes | None, asked: dict[str, str], now: int) -> None:
 )
 def test_it_may_not(asked: dict[str, str], now: int, says: str) -> None:
     assert says in refusal(KEY, "shop", asked, now)
+
+
+RUN = {"run": "20261130T140000Z-3fa9c1", "by": ASKED["by"], "reason": ASKED["reason"]}
+KEPT = admitted(KEY, "shop", RUN["run"], request())
+
+
+@pytest.mark.parametrize(
+    ("key", "record", "may"),
+    [
+        pytest.param(KEY, {**RUN, "override_windows": KEPT}, True, id="its own"),
+        pytest.param(None, {**RUN, "override_windows": UNSIGNED}, True, id="nobody asks"),
+        pytest.param(KEY, {**RUN, "override_windows": UNSIGNED}, False, id="begun by a worker that does not ask"),
+        pytest.param(KEY, {**RUN, "override_windows": request()["override_windows"]}, False, id="a request's"),
+        pytest.param(KEY, {**RUN, "run": "another", "override_windows": KEPT}, False, id="of another run"),
+        pytest.param(KEY, {**RUN, "reason": "other", "override_windows": KEPT}, False, id="for another reason"),
+        pytest.param(OTHER, {**RUN, "override_windows": KEPT}, False, id="another key"),
+        pytest.param(KEY, {**RUN, "override_windows": "ü"}, False, id="of other letters"),
+        pytest.param(KEY, {**RUN, "override_windows": ""}, False, id="none was asked for"),
+        pytest.param(None, dict(RUN), False, id="none was asked for, and nobody asks"),
+    ],
+)
+def test_what_a_run_keeps_is_good_for_that_run(key: bytes | None, record: dict[str, str], may: bool) -> None:
+    assert stands(key, "shop", record) is may
+
+
+@pytest.mark.parametrize("key", [KEY, None])
+def test_a_run_without_an_override_keeps_none(key: bytes | None) -> None:
+    assert admitted(key, "shop", RUN["run"], ASKED) == ""
 
 
 def test_what_is_told_does_not_help_to_forge_one() -> None:
