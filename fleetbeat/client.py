@@ -163,11 +163,7 @@ class Fleetbeat:
         if plan:
             self._check_plan(app, plan)
         past = self._override(app, request, by, reason) if override_windows else ""
-        # a run that waits for a window makes way
-        ring = bool(look.run.get("window"))
-        return self._request(
-            app, request, by, reason, confirm_prune=confirm_prune, override_windows=past, plan=plan, ring=ring
-        )
+        return self._request(app, request, by, reason, confirm_prune=confirm_prune, override_windows=past, plan=plan)
 
     def _check_plan(self, app: str, plan: str) -> None:
         """What cannot be carried out is refused here: no run begins, and none fails, for a slip of the hand."""
@@ -199,9 +195,7 @@ class Fleetbeat:
         confirm_prune: bool = False,
         override_windows: str = "",
         plan: str = "",
-        ring: bool = False,
     ) -> Request:
-        """``ring``: look at it at once even when it has a run under way, which may be waiting for this."""
         run = self._runs.request(
             app,
             request,
@@ -213,8 +207,8 @@ class Fleetbeat:
         )
         if run is None:
             raise self._unknown(app)
-        if ring or not run:
-            self.ring([app])
+        # Also when it has a run under way: that one may be waiting for this, or be about to.
+        self.ring([app])
         return Request(request, run)
 
     def delete(
@@ -228,7 +222,7 @@ class Fleetbeat:
         by, reason = spoken(by, "name of who asks"), spoken(reason)
         if not self._departures.note(app, confirmed=confirmed, skip_hooks=skip_hooks):
             raise self._not_departing(app)
-        return self._request(app, _request_id(app, None), by, reason, ring=True)
+        return self._request(app, _request_id(app, None), by, reason)
 
     def ring(self, apps: Sequence[str]) -> None:
         """Have these applications looked at now, without asking for a sync."""

@@ -142,15 +142,15 @@ def test_a_request_during_a_run_waits_for_its_own(client: Fleetbeat, worker: Wor
     assert end_of(events).run == second.run
 
 
-def test_a_run_that_waits_for_a_window_is_rung_for_a_request(client: Fleetbeat, worker: Worker, store: Store) -> None:
-    """Nobody may look at it for hours; what the request is worth is for the worker to say."""
+def test_a_run_under_way_is_rung_for_a_request(client: Fleetbeat, worker: Worker, store: Store) -> None:
+    """It may be waiting for hours, or be about to; what the request is worth is for the worker to say."""
     turn = worker.begin()
     queue = keys.PREFIX + wire.WORK_QUEUE
     client.request_sync("shop", by="person")
-    assert store.redis.llen(queue) == 0
+    assert store.redis.llen(queue) == 1
     Runs(store, load({})).wait(turn, "apply:0", 60, {"window": "mark"})
     client.request_sync("shop", by="person", reason="now", override_windows=True)
-    assert store.redis.llen(queue) == 1
+    assert store.redis.llen(queue) == 2
     assert store.redis.hget(keys.request("shop"), "override_windows") == b"1"
 
 
