@@ -111,6 +111,13 @@ def test_thousands_of_windows_take_little_room(catalogs: Catalogs, store: Store,
     assert found is not None
     assert len(found[0].windows) == 1000
     assert not catalogs.publish(documents("shop") | {"Application/shop": document}, "d1")
+    # a worker has them once, whatever the number of applications
+    both = {name: application(name) | {"project": document["project"]} for name in ("shop", "blog")}
+    catalogs.publish(documents() | {f"Application/{name}": one for name, one in both.items()}, "d2")
+    first, second = (Catalogs(store).application(name) for name in both)
+    assert first is not None
+    assert second is not None
+    assert all(one is other for one, other in zip(first[0].windows, second[0].windows, strict=True))
 
 
 def test_publishing_the_same_again_writes_no_entry(catalogs: Catalogs, store: Store) -> None:
