@@ -54,16 +54,9 @@ def place(tmp_path_factory: pytest.TempPathFactory, registry: Registry, cluster:
 
 @pytest.fixture
 def worker(place: Place) -> Iterator[Callable[..., Worker]]:
-    """Workers of one test; none is left for the next."""
-    made: list[Worker] = []
-
-    def make(plan: dict[str, Any] | None = None) -> Worker:
-        made.append(place[1].worker(plan))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.kill()
+    """Starts workers of one test; none is left for the next."""
+    yield place[1].worker
+    place[1].end()
 
 
 @pytest.mark.parametrize("plan", [pytest.param(plan, id=name) for name, plan in POINTS.items()])

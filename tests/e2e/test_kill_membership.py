@@ -93,16 +93,9 @@ def scene(tmp_path_factory: pytest.TempPathFactory, registry: Registry, cluster:
 
 @pytest.fixture
 def worker(scene: Scene) -> Iterator[Callable[..., Worker]]:
-    """Workers of one test; none is left for the next."""
-    made: list[Worker] = []
-
-    def make(plan: dict[str, Any] | None = None) -> Worker:
-        made.append(scene.nursery.worker(plan))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.kill()
+    """Starts workers of one test; none is left for the next."""
+    yield scene.nursery.worker
+    scene.nursery.end()
 
 
 def small(value: str) -> list[dict[str, Any]]:
