@@ -75,6 +75,7 @@ class Told(NamedTuple):
     state: Fields
     ledger: str | None = None  #: None = as it was
     kept: int = 0  #: ms, 0 = without an end
+    spaced: bool = False  #: it was about objects that are healed after pauses, or was one
 
     @property
     def look_by(self) -> int:
@@ -122,6 +123,7 @@ def after_run(
         },
         dump(found),
         drift.end(found, kept),
+        bool(waits) or any(found.often[key].truces for key in healed),
     )
 
 

@@ -75,14 +75,15 @@ def report(work: Work) -> Outcome:
         health=health,
         warnings=orjson.loads(record.get("warnings") or "[]"),
     )
+    compared = plan_text is not None and not is_removal(record)
+    held = holds.after_run(state, record, plan, results) if compared else {}
+    drift = disputes.after_run(work, state, plan, entries, application) if compared else disputes.Told({})
+    entry |= {"spaced": True} if drift.spaced else {}
     newest = next(iter(shared.runs.history(turn.app, most=1)), None)
     before = orjson.loads(newest) if newest else None
     again = repeats(before, entry)
     if again and before is not None:
         entry |= {"count": int(before.get("count", 1)) + 1, "since": before.get("since", before["started"])}
-    compared = plan_text is not None and not is_removal(record)
-    held = holds.after_run(state, record, plan, results) if compared else {}
-    drift = disputes.after_run(work, state, plan, entries, application) if compared else disputes.Told({})
     fields = (
         _state(record, end, revision, results, state, finished=finished, conflicts=bool(plan.truces))
         | {

@@ -245,7 +245,11 @@ def repeats(newest: Mapping[str, Any] | None, entry: Mapping[str, Any]) -> bool:
         return False
     if entry["phase"] in ("Failed", "Error"):
         return bool(newest.get("message") == entry["message"])
-    return newest.get("trigger") == entry["trigger"] == "Drift" and _deeds(newest) == _deeds(entry)
+    if not newest.get("trigger") == entry["trigger"] == "Drift":
+        return False
+    if newest.get("spaced") and entry.get("spaced"):  # other fields each time, and the waits in between
+        return {one["id"] for one in newest["results"]} == {one["id"] for one in entry["results"]}
+    return _deeds(newest) == _deeds(entry)
 
 
 def _deeds(entry: Mapping[str, Any]) -> list[tuple[Any, ...]]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -16,10 +17,13 @@ from click.testing import CliRunner
 from fleet import Fleet, config_map, outcomes, words
 from people import Hands
 from waiting import wait_for
+from watching import watching
 
 from fleetbeat.cli.main import cli
 from fleetbeat.cli.session import Session
 from fleetbeat.local.cluster import Cluster
+from fleetbeat.local.redis import RedisServer
+from fleetbeat.local.registry import Registry
 
 #: Somebody always finds another one to edit.
 FIELDS = {f"field-{number:02}": "ours" for number in range(60)}
@@ -43,16 +47,20 @@ def installed(fleet: Fleet, namespace: str) -> tuple[str, str]:
     return app, f"/api/v1/namespaces/{namespace}/configmaps/web"
 
 
+@pytest.fixture(scope="module")
+def patient(tmp_path_factory: pytest.TempPathFactory, registry: Registry, cluster: Cluster) -> Iterator[Fleet]:
+    """Its first pause is longer than any of these tests takes on any machine."""
+    folder = tmp_path_factory.mktemp("patient")
+    settings = {"FLEETBEAT_HEALS_MOST": "4", "FLEETBEAT_HEALS_PAUSE": "900", "FLEETBEAT_HEALS_LONGEST": "900"}
+    with RedisServer() as redis, Fleet(folder, redis, registry, [cluster], workers=1, **settings) as running:
+        yield running
+
+
 def test_after_some_heals_an_object_waits_and_says_so_and_everything_else_is_healed(
-    make_fleet: Callable[..., Fleet], namespace: str, hands: Hands, cluster: Cluster
+    patient: Fleet, namespace: str, hands: Hands, cluster: Cluster
 ) -> None:
     """Field case f2: the first heals are immediate; a person and a new digest end the wait."""
-    fleet = make_fleet(
-        workers=1,
-        FLEETBEAT_HEALS_MOST="4",
-        FLEETBEAT_HEALS_PAUSE="900",  # longer than this takes on any machine
-        FLEETBEAT_HEALS_LONGEST="900",
-    )
+    fleet = patient
     app, path = installed(fleet, namespace)
     start = cluster.audit_position()
     edits = iter(FIELDS)
@@ -125,6 +133,59 @@ def test_after_some_heals_an_object_waits_and_says_so_and_everything_else_is_hea
     assert fleet.state(app)["sync"] == "Synced"
 
 
+def test_whoever_edits_without_a_break_gets_no_more_heals_and_others_all_of_theirs(
+    patient: Fleet, namespace: str, hands: Hands, cluster: Cluster
+) -> None:
+    """Field case f3: writes are bounded, with a watch that rings twice a second; neither events nor history fill up."""
+    fleet = patient
+    app, path = installed(fleet, namespace)
+    other = fleet.name("other")
+    fleet.push(other, [config_map("other", data=FIELDS)])
+    fleet.application(other, namespace=namespace)
+    fleet.wait_run(other, phase="Succeeded")
+    start, over = cluster.audit_position(), threading.Event()
+
+    def edit() -> None:
+        for number, field in enumerate(itertools.cycle(FIELDS)):
+            if over.is_set():
+                return
+            hands.merge(path, {"data": {field: f"theirs {number}"}}, "operator")
+            over.wait(0.02)
+
+    def told() -> int:
+        return len(said(fleet, "events", app, "-o", "json").splitlines())
+
+    def kept() -> list[str]:
+        """Writes that were not refused because the object had moved again."""
+        return [event["verb"] for event in fleet.writes(app, since=start) if event["responseStatus"]["code"] < 300]
+
+    editor = threading.Thread(target=edit)
+    with watching(fleet):
+        editor.start()
+        try:
+            wait_for(lambda: fleet.state(app).get("reason") == "BackOff", timeout=60, what="the end of its heals")
+            wait_for(lambda: not fleet.runs.look(app).run, what="its last run to end")
+            assert len(kept()) == 4
+            before, position = (told(), len(fleet.history(app))), cluster.audit_position()
+            theirs = f"/api/v1/namespaces/{namespace}/configmaps/other"
+            for field in itertools.islice(FIELDS, 3):
+                hands.merge(theirs, {"data": {field: "edited"}})
+                wait_for(
+                    lambda: hands.get(theirs)["data"] == FIELDS, timeout=30, what="the heal of another application"
+                )
+            wait_for(lambda: edits(cluster, position) > 100, timeout=60, what="a hundred edits", every=0.2)
+            assert len(kept()) == 4
+            assert (told(), len(fleet.history(app))) == before
+        finally:
+            over.set()
+            editor.join()
+
+
+def edits(cluster: Cluster, since: int) -> int:
+    """Writes of the one who edits."""
+    return sum("fieldManager=operator" in event["requestURI"] for event in cluster.audit(since))
+
+
 def test_each_pause_is_longer_and_ends_by_itself_with_one_heal(
     make_fleet: Callable[..., Fleet], namespace: str, hands: Hands, cluster: Cluster
 ) -> None:
@@ -153,4 +214,6 @@ def test_each_pause_is_longer_and_ends_by_itself_with_one_heal(
     assert len(times) == 5
     gaps = [later - earlier for earlier, later in itertools.pairwise(times)]
     assert all(gap >= pause for gap, pause in zip(gaps[1:], (1, 2, 2), strict=True)), gaps
+    # The first sync, two heals at once, then three waits and the heals after them.
+    assert [entry["count"] for entry in fleet.history(app)] == [6, 1, 1, 1]
     assert fleet.state(app)["sync"] == "Synced"

@@ -136,7 +136,13 @@ def _play(scene: Scene, flower: Flower) -> None:
     fleet.application(refused, source={"oci": f"{scene.registry.host}/shop/{app}", "auth": wrong})
     wait_for(lambda: fleet.state(refused).get("reason") == "Unauthorized", timeout=30, what="the registry to refuse")
 
-    for words in (["status"], ["status", app, "-o", "json"], ["history", app, "-o", "json"], ["doctor"]):
+    for words in (
+        ["status"],
+        ["status", app, "-o", "json"],
+        ["history", app, "-o", "json"],
+        ["drift", app],
+        ["doctor"],
+    ):
         scene.evidence["fleetbeat " + " ".join(words)] = scene.cli(*words).encode()
     for page in flower.pages():
         scene.evidence[f"Flower {page}"] = flower.get(page)

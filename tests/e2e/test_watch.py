@@ -7,12 +7,10 @@ What is healed, of twelve kinds, is in test_drift_kinds.py.
 from __future__ import annotations
 
 import itertools
-import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -20,29 +18,12 @@ import pytest
 from fleet import Fleet, config_map
 from people import Hands
 from waiting import wait_for
+from watching import watching
 
 from fleetbeat.clients.watch_lease import watchers
 from fleetbeat.local.cluster import Cluster
-from fleetbeat.local.process import Process
 
 Body = dict[str, Any]
-
-
-@contextmanager
-def watching(fleet: Fleet, number: int = 1, **env: str) -> Iterator[Process]:
-    """A watch process of this installation. Every cluster has one when the block begins."""
-    process = Process(
-        f"watch-{number}",
-        [sys.executable, "-m", "scheduler.watch"],
-        log=fleet.folder / f"watch-{number}.log",
-        env={**fleet.env, **env},
-    )
-    process.start()
-    try:
-        wait_for(lambda: all(watchers(fleet.store, fleet.clusters).values()), timeout=30, what="the watch to begin")
-        yield process
-    finally:
-        process.stop(grace=10)  # in good order: its leases are free for the next test
 
 
 @pytest.fixture

@@ -261,6 +261,23 @@ def test_the_same_drift_again_is_counted_not_repeated(newest: dict[str, Any], th
     assert lifecycle.repeats(newest, this) is same
 
 
+@pytest.mark.parametrize(
+    ("newest", "this", "same"),
+    [
+        pytest.param(drift("skipped"), drift(fields=("data.l",)), True, id="a wait and the heal after it"),
+        pytest.param(drift(fields=("data.l",), manager="x"), drift("skipped"), True, id="a heal and the wait after it"),
+        pytest.param(drift("skipped", digest="sha256:b"), drift(), False, id="another bundle"),
+        pytest.param(drift("skipped", trigger="Request"), drift(), False, id="a sync that somebody asked for"),
+    ],
+)
+def test_spaced_heals_of_an_object_are_one_line(newest: dict[str, Any], this: dict[str, Any], same: bool) -> None:
+    """Field case f3: history is not flooded by whoever changes another field each time; the drift ledger has them."""
+    assert lifecycle.repeats({**newest, "spaced": True}, {**this, "spaced": True}) is same
+    assert lifecycle.repeats(newest, {**this, "spaced": True}) is False
+    other = {**newest, "results": [{**newest["results"][0], "id": "/ConfigMap/shop/other"}], "spaced": True}
+    assert lifecycle.repeats(other, {**this, "spaced": True}) is False
+
+
 def hook(outcome: str, phase: str = "PreSync") -> ObjectResult:
     return ObjectResult(ObjectId("batch", "Job", "shop", "x"), outcome, "why", phase=phase)  # type: ignore[arg-type]
 
