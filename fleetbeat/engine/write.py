@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from fleetbeat.decisions.changes import GONE, fingerprint
 from fleetbeat.decisions.fieldsets import edited
 from fleetbeat.decisions.ledger import object_hash
+from fleetbeat.decisions.ownership import latest_foreign
 from fleetbeat.engine.judging import Judge
 from fleetbeat.engine.parallel import Requests
 from fleetbeat.engine.plan import Change, HookRun, Known
@@ -141,7 +142,16 @@ class _Writer:
                 fields=tuple(one.field for one in change.healed),
             )
             return replace(self._done(result, manifest, written.body), change=change)
-        raise Refused(f"{change.id} was changed by somebody else at each of {TRIES} tries; it is looked at again later")
+        raise Refused(
+            f"{change.id} was changed by {self._rival(resource, change.id)} at each of {TRIES} tries; "
+            "it is looked at again later"
+        )
+
+    def _rival(self, resource: ApiResource, key: ObjectId) -> str:
+        """Who wrote last. Without the time: history counts a failure that says the same as the one before."""
+        live = self._cluster.get(resource, key.namespace, key.name)
+        rival = latest_foreign(live) if live is not None else None
+        return rival.name if rival is not None and rival.name else "somebody else"
 
     def _send(self, resource: ApiResource, change: Change, manifest: Manifest) -> Written:
         """The write that the change says, on exactly the state it was decided on: else Conflict."""

@@ -110,7 +110,7 @@ def watched(fleet: Fleet, cluster: Cluster) -> Iterator[tuple[str, Drifting]]:
         "watch-kinds",
         [sys.executable, "-m", "scheduler.watch"],
         log=fleet.folder / "watch-kinds.log",
-        env=fleet.env,
+        env={**fleet.env, "FLEETBEAT_WATCH_GAP": "0.05"},  # one edit after the other is no storm here
     )
     position = cluster.audit_position()
     watch.start()
