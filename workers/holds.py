@@ -145,9 +145,9 @@ def hold_up(work: Work, application: Application, plan: Plan, number: int) -> Ou
         }
         if number:
             fields["opened"] = record.get("opened") or str(found.now)  # the plan is under way, and not made anew
-        seconds = (held.until - found.now) / 1000 + 0.001
+        seconds = (held.until - found.now) / 1000
         message = f"{plan.stages[number].title} waits: {held.why}.{before}"
-        return Wait(turn.step, seconds, message, fields, blocked="Hold")
+        return Wait(turn.step, seconds, message, fields, until=held.until, blocked="Hold")
     if waits(record):
         record |= {"window": "", "look": ""}
         shared.runs.note(turn.app, turn.run, {"window": "", "look": ""})

@@ -14,7 +14,7 @@ from celery import Task
 
 from fleetbeat.clients.locks import Lease, held
 from fleetbeat.clients.runs import Fields, Refusal, Turn
-from fleetbeat.decisions.events import stopped_or_goes_on
+from fleetbeat.decisions.events import is_asked_again, stopped_or_goes_on
 from fleetbeat.decisions.lifecycle import MAX_TRIES, cure
 from fleetbeat.errors import FleetbeatError, LostLock, StoreUnavailable, Transient
 from fleetbeat.wire import Doorbell
@@ -41,6 +41,7 @@ class Wait:
     seconds: float
     message: str
     fields: Fields = field(default_factory=dict)
+    until: int = 0  #: ms since epoch by Redis' clock, where the moment is known: it stands, however slow we are
     blocked: str = ""  #: a word of ``decisions.events.BLOCKS`` when a rule or a person makes it wait, not the cluster
 
 
@@ -171,12 +172,14 @@ def _advance(task: Task[Any, Any], shared: Parts, turn: Turn, outcome: Next | Wa
     if isinstance(outcome, Wait):
         fields |= {"message": outcome.message, "blocked": outcome.blocked}
         event = stopped_or_goes_on(turn.record, outcome.blocked, outcome.message)
-        if not shared.runs.wait(turn, outcome.step, outcome.seconds, fields, event):
+        if not shared.runs.wait(turn, outcome.step, outcome.seconds, fields, event, until=outcome.until):
             raise LostLock("taken over while working")
         return f"waits {outcome.seconds:.1f} s: {outcome.message}"
-    fields |= {"message": "", "blocked": ""}
-    # One that is superseded does not go on: its end is told instead.
-    event = None if "superseded" in outcome.fields else stopped_or_goes_on(turn.record, "", "")
+    event = None
+    if not is_asked_again(turn.record.get("blocked", ""), turn.step, outcome.step):
+        fields |= {"message": "", "blocked": ""}
+        # One that is superseded does not go on: its end is told instead.
+        event = None if "superseded" in outcome.fields else stopped_or_goes_on(turn.record, "", "")
     if not shared.runs.advance(turn, outcome.step, fields, event):
         raise LostLock("taken over while working")
     count = fields.get("stages", turn.record.get("stages"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from fleetbeat.decisions.changes import Fingerprint
 from fleetbeat.decisions.health import worst
@@ -54,9 +54,9 @@ def shut(work: Work, application: Application, plan: Plan, number: int) -> Wait 
     every = min(application.sync.interval, LONGEST_LOOK)
     ahead = ((verdict.until or verdict.sure) - at).total_seconds() + 0.001
     # Of thousands of windows only the near future is looked at: the wait ends with that, and it is asked again.
-    seconds = ahead if verdict.until else min(every, ahead)
+    seconds, until = (ahead, _ms(verdict.until)) if verdict.until else (min(every, ahead), 0)
     fields = {"window": mark(application), "look": str(int(every * 1000)), "others": ""}
-    return Wait(turn.step, seconds, _message(plan, number, verdict), fields, blocked="SyncWindow")
+    return Wait(turn.step, seconds, _message(plan, number, verdict), fields, until=until, blocked="SyncWindow")
 
 
 def remember(work: Work, plan: Plan) -> None:
@@ -119,3 +119,8 @@ def _message(plan: Plan, number: int, verdict: Verdict) -> str:
 
 def _moment(ms: int) -> datetime:
     return datetime.fromtimestamp(ms / 1000, UTC)
+
+
+def _ms(moment: datetime) -> int:
+    """ms since epoch, up: not before the moment."""
+    return -((datetime.fromtimestamp(0, UTC) - moment) // timedelta(milliseconds=1))

@@ -1,6 +1,7 @@
 -- An execution has done its step: write what it found out, name the next step, give the lock back.
 --   KEYS 1 run:<app> (hash)  2 lock:<app> (string)  3 due (zset)  4 bell (list)  5 events (stream)
---   ARGV 1 app  2 run id  3 fence  4 token  5 next step  6 "queued" | "waiting"  7 ms until the lease or wake-up
+--   ARGV 1 app  2 run id  3 fence  4 token  5 next step  6 "queued" | "waiting"  7 ms until the lease or wake-up, or "at:" and
+--        ms since epoch of a wake-up
 --        8 "1" when beat must be woken for it  9 event (JSON, "" = none)  10 events kept  11… field, value pairs
 --   reply "ok" | "lost" (another execution has taken over: nothing was written)
 -- Safe to repeat: the token of the last advance gets "ok" again.
@@ -13,7 +14,9 @@ if record[1] ~= ARGV[2] or record[2] ~= ARGV[3] or redis.call('GET', KEYS[2]) ~=
 end
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
-redis.call('HSET', KEYS[1], 'step', ARGV[5], 'state', ARGV[6], 'last', ARGV[4], 'queued', now, 'wake', now + ARGV[7],
+local at = string.match(ARGV[7], '^at:(%d+)$')
+local pause = at and math.max(at - now, 0) or tonumber(ARGV[7])
+redis.call('HSET', KEYS[1], 'step', ARGV[5], 'state', ARGV[6], 'last', ARGV[4], 'queued', now, 'wake', now + pause,
   'tries', 0, 'rung', 0)
 if #ARGV >= 11 then
   redis.call('HSET', KEYS[1], unpack(ARGV, 11))
@@ -22,7 +25,6 @@ if ARGV[9] ~= '' then
   redis.call('XADD', KEYS[5], 'MAXLEN', '~', ARGV[10], '*', 'app', ARGV[1], 'event', ARGV[9])
 end
 redis.call('DEL', KEYS[2])
-local pause = tonumber(ARGV[7])
 if ARGV[6] == 'waiting' then
   -- A long wait is looked at on the way; one that somebody rang for before it began, now: claimed (run_resume.lua) or
   -- not, that was for the step that has just ended.

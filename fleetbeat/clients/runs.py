@@ -132,18 +132,24 @@ class Runs:
         """The next step is due and its message about to be published. False: taken over, nothing written."""
         return self._advance(turn, step, "queued", self._lease, False, fields, event)
 
-    def wait(self, turn: Turn, step: str, seconds: float, fields: Fields, event: Event | None = None) -> bool:
-        """Stop here; beat rings ``step`` in so many seconds. False: taken over, nothing written."""
-        return self._advance(turn, step, "waiting", int(seconds * 1000), True, fields, event)
+    def wait(
+        self, turn: Turn, step: str, seconds: float, fields: Fields, event: Event | None = None, *, until: int = 0
+    ) -> bool:
+        """Stop here; beat rings ``step`` in so many seconds, or at ``until`` (ms since epoch) where that is given.
+
+        False: taken over, nothing written.
+        """
+        when = f"at:{until}" if until else int(seconds * 1000)
+        return self._advance(turn, step, "waiting", when, True, fields, event)
 
     def _advance(
-        self, turn: Turn, step: str, state: str, ms: int, bell: bool, fields: Fields, event: Event | None
+        self, turn: Turn, step: str, state: str, when: int | str, bell: bool, fields: Fields, event: Event | None
     ) -> bool:
         told: list[str | int] = [event.dump() if event is not None else "", self._events]
         reply = self._store.script(
             "run_advance",
             [keys.run(turn.app), keys.lock(turn.app), keys.DUE, keys.BELL, keys.EVENTS],
-            [turn.app, turn.run, turn.fence, turn.token, step, state, ms, int(bell), *told, *_pairs(fields)],
+            [turn.app, turn.run, turn.fence, turn.token, step, state, when, int(bell), *told, *_pairs(fields)],
         )
         return bool(reply == b"ok")
 

@@ -179,6 +179,20 @@ def stopped_or_goes_on(run: Mapping[str, str], blocked: str, message: str) -> Ev
     return _event(blocked, message, run) if blocked else _event("Unblocked", "the sync goes on", run)
 
 
+#: Of BLOCKS those that are asked about right before a stage is written.
+_BEFORE_A_STAGE = ("SyncWindow", "DependencyNotReady", "Hold")
+
+
+def is_asked_again(blocked: str, step: str, following: str) -> bool:
+    """Is a run that was held up by this on its way back to the stage where it will be asked about anew?
+
+    That its plan is made anew meanwhile is no end of the wait, and is not told as one.
+    """
+    if blocked not in _BEFORE_A_STAGE or following == "report":
+        return False
+    return not (step.startswith("apply:") and following.startswith("apply:"))
+
+
 def trouble(error: str, message: str) -> Event:
     """A look at the application failed before any run."""
     return Event(reason_of(error), cut(f"{error}: {message}"), "error", {f"{_GROUP}/error": error})

@@ -258,6 +258,16 @@ def test_wait_wakes_beat_for_its_time(runs: Runs, store: Store) -> None:
     assert store.redis.llen(keys.BELL) == 1
 
 
+@pytest.mark.parametrize("ahead", [90_000, -5000], ids=["to-come", "past"])
+def test_a_wait_for_a_moment_ends_then_however_late_it_begins(runs: Runs, store: Store, ahead: int) -> None:
+    started(runs)
+    turn, before = begun(runs), now_ms(store)
+    assert runs.wait(turn, "apply:0", 1.5, {}, until=before + ahead)
+    wake = int(runs.look("shop").run["wake"])
+    assert wake == before + ahead if ahead > 0 else before <= wake <= now_ms(store)
+    assert store.redis.zscore(keys.DUE, "shop") == wake
+
+
 def test_a_long_wait_is_looked_at_on_the_way(runs: Runs, store: Store) -> None:
     """Until its time has come each look leaves it alone, sets the next one and keeps the record another week."""
     started(runs)

@@ -27,6 +27,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import wrong_clock
 from waiting import wait_for
 
 from fleetbeat.local.process import Process, free_port, listens
@@ -45,7 +46,7 @@ _SLOW = (
 
 
 class Child:
-    """One celery process. It can be started again after its end, as a supervisor would."""
+    """One process of celery, or a watch. It can be started again after its end, as a supervisor would."""
 
     def __init__(
         self,
@@ -55,7 +56,9 @@ class Child:
         env: Mapping[str, str],
         plan: Mapping[str, Any] | None = None,
     ) -> None:
-        """``arguments``: of ``celery``. ``env`` is added to ours. ``plan``: what it does to itself (saboteur.py)."""
+        """``arguments``: of ``celery``; none = a watch. ``env`` is added to ours, and may give it another clock
+        (wrong_clock.py). ``plan``: what it does to itself (saboteur.py).
+        """
         self.log = log
         self._order = {"log": str(log), "celery": list(arguments), "plan": dict(plan) if plan else None}
         self._env = dict(env)
@@ -121,11 +124,13 @@ class Nursery:
         self._env, self._folder, self._concurrency = env, folder, concurrency
         self._made: list[Child] = []
 
-    def worker(self, plan: Mapping[str, Any] | None = None) -> Child:
-        """One that has been started. ``plan``: what it is to do to itself."""
+    def worker(self, plan: Mapping[str, Any] | None = None, **env: str) -> Child:
+        """One that has been started. ``plan``: what it is to do to itself. ``env``: what is its own."""
         name = f"n{uuid.uuid4().hex[:6]}"
         log = self._folder / f"worker-{name}.log"
-        child = Child(worker_arguments(f"{name}@fleet", self._concurrency), log=log, env=self._env, plan=plan)
+        child = Child(
+            worker_arguments(f"{name}@fleet", self._concurrency), log=log, env={**self._env, **env}, plan=plan
+        )
         self._made.append(child)
         child.start()
         return child
@@ -240,12 +245,16 @@ def _become(order: Mapping[str, Any], connection: socket.socket, parent: int) ->
         os.environ.clear()
         os.environ.update(order["env"])
         random.seed()
+        if wrong_clock.VARIABLE in os.environ:
+            wrong_clock.install()
         connection.sendall(f"{os.getpid()}\n".encode())
         if "fleetbeat" in order:
             connection.sendall(f"{_fleetbeat(order['fleetbeat'])}\n".encode())
         else:
             connection.close()
-            _celery(order["celery"], order["plan"])
+            if order["celery"]:
+                _celery(order["celery"], order["plan"])
+            os._exit(_watch())
     finally:
         os._exit(1)
 
@@ -261,6 +270,12 @@ def _celery(arguments: list[str], plan: dict[str, Any] | None) -> None:
 
     sys.argv = ["celery", *arguments]
     main()
+
+
+def _watch() -> int:
+    from scheduler.watch import main
+
+    return main()
 
 
 def _fleetbeat(arguments: list[str]) -> int:

@@ -4,7 +4,7 @@
 
     {"point": "before advance", "step": "pull", "do": "kill", "nth": 1}
 
-``do``: kill, stop, exit, twice (messages), or ahead (the process's clock is an hour ahead from the beginning).
+``do``: kill, stop, exit, or twice (messages).
 
 ``nth`` (from 1) counts the calls that fit ``app``, ``step`` and ``path``. The deed is done once, with ``always`` at
 every further call too.
@@ -51,8 +51,6 @@ def lay(plan: dict[str, Any]) -> None:
     """Raises KeyError for a point that is not known."""
     if plan["do"] == "twice":
         _double_messages()
-    elif plan["do"] == "ahead":
-        _set_clock_ahead()
     else:
         _lay(plan)
 
@@ -131,10 +129,3 @@ def _double_messages() -> None:
             original(self, queue, message, **options)
 
     Channel._put = put
-
-
-def _set_clock_ahead() -> None:
-    import time
-
-    original = time.time
-    time.time = lambda: original() + 3600.0

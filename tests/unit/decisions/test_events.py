@@ -6,7 +6,17 @@ from typing import Any
 
 import pytest
 
-from fleetbeat.decisions.events import REASONS, Event, began, ended, held_back, over, stopped_or_goes_on, trouble
+from fleetbeat.decisions.events import (
+    REASONS,
+    Event,
+    began,
+    ended,
+    held_back,
+    is_asked_again,
+    over,
+    stopped_or_goes_on,
+    trouble,
+)
 
 RUN = {"run": "r1", "trigger": "Revision", "digest": "sha256:ab", "tag": "stable", "by": "", "reason": ""}
 
@@ -100,3 +110,24 @@ def test_the_shape() -> None:
 
 def test_a_long_message_is_cut() -> None:
     assert len(trouble("X", "y" * 5000).message) == 1024
+
+
+@pytest.mark.parametrize(
+    ("blocked", "step", "following", "again"),
+    [
+        ("SyncWindow", "apply:0", "diff", True),
+        ("SyncWindow", "diff", "apply:0", True),
+        ("SyncWindow", "apply:0", "apply:1", False),
+        ("SyncWindow", "apply:0", "report", False),
+        ("SyncWindow", "diff", "report", False),
+        ("Hold", "apply:0", "diff", True),
+        ("Hold", "apply:2", "pull", True),
+        ("DependencyNotReady", "pull", "render", True),
+        ("DependencyNotReady", "render", "diff", True),
+        ("ConfirmationNeeded", "pull", "render", False),
+        ("", "diff", "apply:0", False),
+    ],
+    ids=lambda value: str(value),
+)
+def test_a_plan_made_anew_is_no_end_of_a_wait(blocked: str, step: str, following: str, again: bool) -> None:
+    assert is_asked_again(blocked, step, following) is again
