@@ -259,7 +259,7 @@ def test_what_keeps_a_sync_from_beginning_is_told_once_it_happens(client: Fleetb
     said = "Cluster prod, token: there is no file /run/token"
     store.redis.hset(keys.state("shop"), mapping={"reason": "HealthCheckTimeout", "message": "old", "failures": 2})
     request = client.request_sync("shop", by="ann")
-    events = client.follow("shop", request.id, timeout=1)
+    events = client.follow("shop", request.id, timeout=3)
     first = next(events)
     store.redis.hset(keys.state("shop"), mapping={"reason": "ConfigurationError", "message": said, "failures": 3})
     second = next(events)

@@ -80,4 +80,4 @@ def test_renewal_notices_a_takeover(store: Store) -> None:
                 return True
             return False
 
-        wait_for(lost, timeout=1.0, what="the renewal to notice")
+        wait_for(lost, what="the renewal to notice")

@@ -207,7 +207,7 @@ def test_a_beat_stopped_for_three_periods_does_not_catch_up(start, rung: Rung, t
     wait_for(lambda: time.time() > stopped + 6.5, what="three periods to pass", timeout=30)
     beat.process.send_signal(signal.SIGCONT)
     resumed = time.time()
-    wait_for(lambda: set(rung.since(resumed)) == set(names), what="each application to be rung again", timeout=5)
+    wait_for(lambda: set(rung.since(resumed)) == set(names), what="each application to be rung again")
     # One ring for all that was missed, then one per slot: at most two in the first whole period.
     window = collections.Counter(app for at, app in list(rung.seen) if resumed <= at < resumed + 1.9)
     assert max(window.values()) <= 2
@@ -273,7 +273,7 @@ def test_a_ring_reaches_the_queue_at_once(start, rung: Rung, server: RedisServer
     for name in names:
         began = time.time()
         assert due.ring(name)
-        wait_for(lambda name=name, began=began: rung.since(began)[name], what="the ring", timeout=5)
+        wait_for(lambda name=name, began=began: rung.since(began)[name], what="the ring")
         delays.append(time.time() - began)
     assert sorted(delays)[len(delays) // 2] < 0.5, "beat slept through the bell"
 

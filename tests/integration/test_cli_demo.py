@@ -69,7 +69,7 @@ def test_a_killed_demo_takes_everything_with_it(local_binary: Path, tmp_path: Pa
         assert process.pid is not None
         assert len(processes_in(temporary)) >= 9  # 5 of the cluster, Redis, registry, beat, 2 workers, Flower
         os.kill(process.pid, signal.SIGKILL)
-        wait_for(lambda: not processes_in(temporary), timeout=5, what="all of them to be gone")
+        wait_for(lambda: not processes_in(temporary), what="all of them to be gone")
     finally:
         process.kill()
 

@@ -199,7 +199,7 @@ def test_ctrl_c_stops_everything_soon(up: Up) -> None:
     os.kill(up.process.pid, signal.SIGINT)
     assert up.process.wait(12) == 0
     assert "stopped; key, state and logs are kept" in up.said()
-    wait_for(lambda: not any(map(alive, children)), timeout=2)
+    wait_for(lambda: not any(map(alive, children)))
     assert fleetbeat("env", "--data", str(up.data)).returncode == 3
 
 
