@@ -142,16 +142,17 @@ class Nursery:
 
 
 def command(*arguments: str, env: Mapping[str, str], timeout: float) -> subprocess.CompletedProcess[str]:
-    """``fleetbeat ARGUMENTS``; ``env`` is added to ours. Raises TimeoutExpired, and leaves it running then."""
+    """``fleetbeat ARGUMENTS``; ``env`` is added to ours. Killed after ``timeout`` seconds: TimeoutExpired."""
     out, err = (_mother().folder / f"{uuid.uuid4().hex}.{stream}" for stream in ("out", "err"))
     order = {"log": str(out), "errors": str(err), "fleetbeat": arguments, "env": {**os.environ, **env}}
     with _ask(order) as connection:
         connection.settimeout(timeout)
         answers = connection.makefile()
-        answers.readline()  # its process id
+        pid = int(answers.readline())
         try:
             code = int(answers.readline() or "-9")  # killed, as subprocess tells it
         except TimeoutError:
+            os.kill(pid, signal.SIGKILL)
             raise subprocess.TimeoutExpired(["fleetbeat", *arguments], timeout) from None
     said = subprocess.CompletedProcess(["fleetbeat", *arguments], code, out.read_text(), err.read_text())
     out.unlink()
