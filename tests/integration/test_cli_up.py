@@ -110,14 +110,9 @@ def up(tmp_path_factory: pytest.TempPathFactory, registry: Registry, target: Clu
 
 
 def test_the_first_sync_comes_by_itself(up: Up) -> None:
-    def synced() -> Any:
-        status = up.json("status", "shop")
-        assert (status["sync"], status["health"]) == ("Synced", "Healthy"), status
-        return status
-
-    status = wait_for(synced, timeout=60, every=0.5)
-    assert status["objects"] == 6
-    wait_for(lambda: "shop: Synced, Healthy, Succeeded: 6 created" in up.said(), timeout=10)
+    wait_for(lambda: "shop: Synced, Healthy, Succeeded: 6 created" in up.said(), timeout=60)
+    status = up.json("status", "shop")
+    assert (status["sync"], status["health"], status["objects"]) == ("Synced", "Healthy", 6), status
     (entry,) = up.json("history", "shop")
     assert entry["trigger"] == "First"
 
