@@ -221,23 +221,6 @@ def test_forty_applications_begin_within_five_seconds(fleet: Fleet) -> None:
     assert late[-1] < 5
 
 
-def test_every_process_killed_while_waiting(make_fleet: Callable[..., Fleet], namespace: str) -> None:
-    """The wait is in Redis; whoever runs at the opening goes on, once."""
-    fleet = make_fleet(workers=1)
-    app = fleet.name("killed")
-    put(fleet, app, [config_map("web")], namespace, always())
-    run = waits(fleet, app)["run"]
-    opening = opens_in(fleet, app, namespace, 30)  # by when a worker has started, on a busy machine too
-    for process in (*fleet.beats, *fleet.workers):
-        process.kill()
-    for process in (*fleet.beats, *fleet.workers):
-        process.start()
-    entry = fleet.wait_run(app, phase="Succeeded", timeout=60)
-    assert entry["run"] == run
-    assert timedelta(0) <= first_write(fleet, app) - opening < timedelta(seconds=5)
-    assert len(fleet.writes(app)) == 1
-
-
 # ── who may ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
