@@ -133,6 +133,24 @@ def test_after_some_heals_an_object_waits_and_says_so_and_everything_else_is_hea
     assert fleet.state(app)["sync"] == "Synced"
 
 
+def test_one_that_is_deleted_after_some_heals_waits_as_well(patient: Fleet, namespace: str, hands: Hands) -> None:
+    app, path = installed(patient, namespace)
+    for field in itertools.islice(FIELDS, 4):
+        hands.merge(path, {"data": {field: "theirs"}}, "kubectl-edit")
+        patient.tick(app)
+    hands.delete(path)
+    patient.tick(app)
+    assert hands.gone(path)
+    assert patient.state(app)["reason"] == "BackOff"
+    assert outcomes(patient.history(app)[0]) == {f"ConfigMap {namespace}/web": "skipped"}
+    assert patient.tick(app) == "nothing to do"
+    row = json.loads(said(patient, "drift", app, "-o", "json"))["fields"][0]
+    assert (row["field"], row["manager"], row["healed"]) == ("", None, 0)
+    assert row["leftUntil"]
+    patient.sync(app)
+    assert hands.get(path)["data"] == FIELDS
+
+
 def test_whoever_edits_without_a_break_gets_no_more_heals_and_others_all_of_theirs(
     patient: Fleet, namespace: str, hands: Hands, cluster: Cluster
 ) -> None:

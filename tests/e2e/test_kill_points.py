@@ -13,8 +13,10 @@ import pytest
 from breaking import at_rest, breakable, created, kept, new_namespace, stale_writes, versions
 from fleet import Fleet, config_map, in_wave, outcomes, words
 from nursery import Nursery, Worker
+from people import Hands
 from waiting import wait_for
 
+from fleetbeat.clients.drift import Drifts
 from fleetbeat.local.cluster import Cluster
 from fleetbeat.local.registry import Registry
 
@@ -54,6 +56,13 @@ CHANGING: dict[str, dict[str, Any]] = {
     "prune: deleted, answer not seen": {"point": "after send", "path": "configmaps/b", "nth": 2},
     "prune: deleted, parent not shrunk": {"point": "before shrink"},
     "prune: parent shrunk, not ended": {"point": "after shrink"},
+}
+
+#: and while an object is put back
+HEALING: dict[str, dict[str, Any]] = {
+    "apply: healed, answer not seen": {"point": "after send", "path": "configmaps/a"},
+    "apply: healed, results not kept": {"point": "before record"},
+    "report: healed, not ended": {"point": "before finish"},
 }
 
 
@@ -134,6 +143,34 @@ def test_killed_while_changing_and_pruning(
     parent = fleet.get(f"/api/v1/namespaces/fleetbeat/configmaps/app-{app}")
     assert parent is not None
     assert parent["metadata"]["annotations"]["applyset.kubernetes.io/contains-group-kinds"] == "ConfigMap"
+
+
+@pytest.mark.parametrize("plan", [pytest.param(plan, id=name) for name, plan in HEALING.items()])
+def test_killed_while_healing(
+    place: Place, cluster: Cluster, worker: Callable[..., Worker], plan: dict[str, Any]
+) -> None:
+    """What the drift ledger counts is exact, and it names the editor whoever told it in the end."""
+    fleet, _ = place
+    app, namespace = f"app-{uuid.uuid4().hex[:6]}", new_namespace(cluster)
+    digest = fleet.push(app, FIRST).digest
+    steady = worker()
+    fleet.application(app, namespace=namespace)
+    at_rest(fleet, app, digest)
+    steady.kill()
+    path = f"/api/v1/namespaces/{namespace}/configmaps/a0"
+    Hands(cluster).merge(path, {"data": {"key": "theirs"}}, "kubectl-edit")
+    doomed = worker({"do": "kill", **plan})
+    fleet.ring(app)
+    wait_for(lambda: not doomed.alive, timeout=30, what=f"the worker to die at {plan}")
+    worker()
+    wait_for(lambda: len(fleet.history(app)) == 2 and not fleet.runs.look(app).run, timeout=60, what="the heal")
+
+    assert Hands(cluster).get(path)["data"] == {"key": "value"}
+    ((key, field, row),) = Drifts(fleet.store).read(app).each
+    assert (str(key), field, row.healed, row.since) == (f"ConfigMap {namespace}/a0", "data.key", 1, 0)
+    assert row.by is not None
+    assert (row.by.name, row.by.operation) == ("kubectl-edit", "Update")
+    assert row.run == fleet.history(app)[0]["run"]
 
 
 @pytest.mark.parametrize("point", ["before record", "before wait"])
