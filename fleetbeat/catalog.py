@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 import errno
 import hashlib
-import json
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -322,5 +321,8 @@ def _absolute(path: str, folder: Path) -> str:
 
 
 def _digest(documents: Mapping[str, Any]) -> str:
-    text = json.dumps(documents, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+    """One document after the other: a hundred megabytes in one call would let no other thread run for seconds."""
+    whole = hashlib.sha256()
+    for entry in sorted(documents):
+        whole.update(orjson.dumps([entry, documents[entry]], option=orjson.OPT_SORT_KEYS))
+    return "sha256:" + whole.hexdigest()

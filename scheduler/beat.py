@@ -2,7 +2,7 @@
 
 One tick:
 
-1. every ``catalog_every`` seconds, look at the catalog directory (scheduler/catalog.py);
+1. every ``catalog_every`` seconds, look at the catalog directory (scheduler/catalog.py), in a thread of its own;
 2. claim what is due, in batches; publish each batch, then settle it;
 3. sleep on the bell until the next score, at most ``idle`` seconds.
 
@@ -30,11 +30,13 @@ from fleetbeat.clients.due import DueSet
 from fleetbeat.clients.store import Store
 from fleetbeat.errors import ConfigurationError, FleetbeatError, StoreUnavailable
 from scheduler.catalog import CatalogWatch
+from scheduler.looking import Looking
 
 logger = logging.getLogger("fleetbeat.beat")
 
 _PAUSES = (0.1, 0.25, 0.5, 1.0, 2.0)  # seconds between tries while Redis is away; the last one repeats
 _HEARTBEAT = 1.0  # seconds
+_PATIENCE = 0.25  # seconds that nobody is rung for a look; a catalog that takes longer to read is read beside it
 _LOOK_SHARE = 20  # times as long as a look took it is not looked again: at most a twentieth of beat's time
 _CLOCK_JUMP = 2.0  # seconds back that are worth realigning the due set for; less is made up for by waiting
 
@@ -60,6 +62,7 @@ class DueScheduler(celery.beat.Scheduler):
         )
         self._id = f"{socket.gethostname()}:{os.getpid()}"
         self._next_look = self._next_heartbeat = time.monotonic()
+        self._looking: Looking | None = None
         self._failures = 0
         self._away_since = 0.0
         atexit.register(self._leave)
@@ -71,12 +74,7 @@ class DueScheduler(celery.beat.Scheduler):
             if now >= self._next_heartbeat:
                 self._heartbeat()
                 self._next_heartbeat = now + _HEARTBEAT
-            if now >= self._next_look:
-                changed = self._catalog.look()
-                looked = time.monotonic()
-                # A hundred files take 1 ms, ten thousand 160 ms: beat is to have its time for ringing.
-                rest = 0.0 if changed else (looked - now) * _LOOK_SHARE
-                self._next_look = looked + max(self._settings.catalog_every, rest)
+            self._look(now)
             idle = self._ring()
             self._recovered()
             self._due.wait(min(idle, self._settings.idle))
@@ -92,6 +90,18 @@ class DueScheduler(celery.beat.Scheduler):
         if back > _CLOCK_JUMP:
             moved = self._due.realign()
             logger.warning("the clock of Redis went back by %.0f s: %d applications are due earlier", back, moved)
+
+    def _look(self, now: float) -> None:
+        patience = 0.0
+        if self._looking is None and now >= self._next_look:
+            self._looking, patience = Looking(self._catalog.look), _PATIENCE
+        if self._looking is None or not self._looking.is_over(patience):
+            return
+        looking, self._looking = self._looking, None
+        changed, took = looking.result()
+        # A hundred files take 1 ms, ten thousand 160 ms: beat is to have its time for ringing.
+        rest = 0.0 if changed else took * _LOOK_SHARE
+        self._next_look = time.monotonic() + max(self._settings.catalog_every, rest)
 
     def _ring(self) -> float:
         """Publish everything that is due; returns the seconds until the next one."""

@@ -82,9 +82,9 @@ class OciSource:
         described = Revision(
             revision.digest,
             revision.tag,
-            source=annotations.get(artifact.SOURCE, ""),
-            revision=annotations.get(artifact.REVISION, ""),
-            created=annotations.get(artifact.CREATED, ""),
+            source=artifact.told(annotations, artifact.SOURCE),
+            revision=artifact.told(annotations, artifact.REVISION),
+            created=artifact.told(annotations, artifact.CREATED),
         )
         return Pulled(described, layer, found.layer.digest)
 

@@ -40,6 +40,7 @@ HELM_LAYER = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 EMPTY = b"{}"
 EMPTY_TYPE = "application/vnd.oci.empty.v1+json"
 
+_LONGEST_TOLD = 1000  # characters
 SOURCE = "org.opencontainers.image.source"
 REVISION = "org.opencontainers.image.revision"
 CREATED = "org.opencontainers.image.created"
@@ -187,6 +188,12 @@ def descriptors(manifest: Mapping[str, Any], key: str, what: str) -> list[Descri
             raise BundleError(f"{what}: {key}[{number}].digest {digest!r} is not sha256: and 64 hex digits")
         found.append(Descriptor(media_type, digest, size, _annotations(item)))
     return found
+
+
+def told(annotations: Mapping[str, str], key: str) -> str:
+    """What an annotation says of the bundle; "", unknown, for what would fill history or move a terminal's cursor."""
+    text = annotations.get(key, "")
+    return text if len(text) <= _LONGEST_TOLD and text.isprintable() else ""
 
 
 def _annotations(holder: Mapping[str, Any]) -> dict[str, str]:

@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -183,6 +184,31 @@ def test_the_survivor_of_two_beats_rings_alone(start, rung: Rung, server: RedisS
     killed = time.time()
     wait_for(lambda: set(rung.since(killed)) == set(names), what="the survivor to ring all", timeout=10)
     assert beats[1].process.poll() is None
+
+
+def test_a_catalog_that_takes_long_to_read_holds_nobody_up(
+    start, rung: Rung, server: RedisServer, tmp_path: Path
+) -> None:
+    names = write_catalog(tmp_path / "catalog", 50, "2s")
+    beat = start()
+    wait_for(lambda: set(rung.since(0)) == set(names), what="each application to be rung", timeout=60)
+    window = '{kind: deny, schedule: "%d %d * * *", duration: 1m, timeZone: Europe/London, applications: ["*"]}'
+    text = "apiVersion: fleetbeat.dev/v1alpha1\nkind: Project\nmetadata: {name: default}\nspec:\n  syncWindows:\n"
+    text += "".join(f"    - {window % (n % 60, n // 60 % 24)}\n".replace("1m", f"{n}s") for n in range(1, 4001))
+    (tmp_path / "project.yaml").write_text(text)
+    with redis.Redis.from_url(server.url) as client:
+        before, began = client.hget(keys.CATALOG_STATUS, "digest"), time.time()
+        (tmp_path / "project.yaml").rename(tmp_path / "catalog" / "project.yaml")
+        wait_for(
+            lambda: client.hget(keys.CATALOG_STATUS, "digest") != before or beat.said("catalog: ") > 1,
+            what="the windows in force",
+            timeout=120,
+        )
+        ended = time.time()
+        assert client.hget(keys.CATALOG_STATUS, "digest") != before, beat.log.read_text()
+    moments = [began, *(at for at, _ in list(rung.seen) if began < at < ended), ended]
+    longest = max(later - earlier for earlier, later in pairwise(moments))
+    assert longest < max(1.0, (ended - began) / 2), f"{longest:.1f} of {ended - began:.1f} s without a ring"
 
 
 def test_a_flush_is_healed_within_seconds(start, rung: Rung, server: RedisServer, tmp_path: Path) -> None:

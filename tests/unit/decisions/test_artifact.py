@@ -154,3 +154,20 @@ def test_descriptor_checks_size_and_digest() -> None:
         layer.check(b"ab", "it")
     with pytest.raises(DigestMismatch, match="has digest sha256:"):
         layer.check(b"abd", "it")
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("https://git.example.com/shop", "https://git.example.com/shop"),
+        ("\x1b]0;owned\x07https://git.example.com/shop", ""),
+        ("two\nlines", ""),
+        ("x" * 1000, "x" * 1000),
+        ("x" * 1001, ""),
+    ],
+    ids=["a URL", "an escape", "two lines", "long", "too long"],
+)
+def test_what_a_bundle_says_of_itself_is_unknown_where_no_terminal_should_show_it(said: str, told: str) -> None:
+    """Whoever may push writes it; it is kept in history and shown by `status` and `explain`."""
+    assert artifact.told({artifact.SOURCE: said}, artifact.SOURCE) == told
+    assert artifact.told({}, artifact.SOURCE) == ""
