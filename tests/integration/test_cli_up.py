@@ -87,6 +87,7 @@ def up(tmp_path_factory: pytest.TempPathFactory, registry: Registry, target: Clu
     catalog.mkdir()
     application = yaml.safe_load((EXAMPLE / "catalog" / "shop.yaml").read_text())
     application["spec"]["source"]["oci"] = f"{registry.host}/up/shop"
+    application["spec"]["sync"]["interval"] = "1h"  # what is pushed waits for the command that a test gives next
     entry = yaml.safe_load((EXAMPLE / "catalog" / "local.yaml").read_text())
     context = yaml.safe_load(target.kubeconfig.read_text())["current-context"]
     entry["spec"] = {"kubeconfig": str(target.kubeconfig), "context": context}
