@@ -58,12 +58,20 @@ def is_over(shared: Parts, app: str, state: Mapping[str, str]) -> bool:
     return False
 
 
-def waiting(shared: Parts, state: Mapping[str, str]) -> set[ObjectId]:
-    """Objects that wait for their next heal: what moves of them meanwhile is looked at then."""
-    ends: Mapping[str, int] = orjson.loads(state.get("waiting") or "{}")
-    now = shared.runs.now() if ends else 0
-    often = _often(shared)
-    return {ObjectId.from_key(key) for key, until in ends.items() if Dispute(until=until).stands(now, often)}
+def waiting(shared: Parts, app: str, state: Mapping[str, str]) -> set[ObjectId]:
+    """Objects that wait for their next heal: what moves of them meanwhile is looked at then.
+
+    The state names them where they are few. Of more the drift ledger knows, or each of the rest that is rewritten would
+    begin a run that finds nothing to do.
+    """
+    told: Mapping[str, int] = orjson.loads(state.get("waiting") or "{}")
+    if not told:
+        return set()
+    ends = {ObjectId.from_key(key): until for key, until in told.items()}
+    if len(ends) >= TOLD:
+        ends |= {key: one.until for key, one in shared.drifts.read(app).often.items()}
+    now, often = shared.runs.now(), _often(shared)
+    return {key for key, until in ends.items() if Dispute(until=until).stands(now, often)}
 
 
 # ── afterwards ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -93,7 +93,7 @@ def _reconcile(celery: Celery, shared: Parts, app: str) -> str:
     if why is None and holds.are_over(shared, where, look):
         why = "Drift"
     drifted: list[str] = []
-    if why is None and (moved_ids := _moved(shared, where, look, disputes.waiting(shared, look.state))):
+    if why is None and (moved_ids := _moved(shared, where, look, disputes.waiting(shared, app, look.state))):
         why = "Drift"
         drifted = [str(key) for key in sorted(moved_ids)]
         log.info("%s: moved: %s", app, ", ".join(drifted[:5]))

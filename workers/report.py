@@ -109,7 +109,7 @@ def report(work: Work) -> Outcome:
         event=event,
         state=noted(shared, state, fields),
         next_look=0.0 if judge_anew and end.phase == "Succeeded" else pause,
-        replace_newest=again,
+        replaces=before["run"] if again and before is not None else "",
         look_by=min(filter(None, (int(held.get("held_until") or 0), drift.look_by)), default=0),
         drift=drift.ledger,
         drift_kept=drift.kept,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
+from fleetbeat.cli import output as out
 from fleetbeat.cli.audit_logs import compare, read_logs
 from fleetbeat.cli.audit_rows import show
 from fleetbeat.cli.completion import complete_application
@@ -102,7 +102,7 @@ def _verify(session: Session, chains: Sequence[Chain], output: str) -> bool:
                 "begins": begins,
                 "faults": faults,
             }
-            click.echo(json.dumps(told, ensure_ascii=False))
+            click.echo(out.as_json(told))
             continue
         word = "whole" if not faults else click.style("broken", fg="red")
         click.echo(

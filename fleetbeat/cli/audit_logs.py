@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fleetbeat.cli import output as out
 from fleetbeat.cli.exits import tell
 from fleetbeat.errors import ConfigurationError, Rejected
 
@@ -71,7 +72,7 @@ def compare(
         apps=apps,
     )
     if output == "json":
-        click.echo(json.dumps(_told(joined), indent=2, ensure_ascii=False))
+        out.write(_told(joined), "json")
         return joined.whole
     click.echo(f"{len(joined.by_id)} writes are in both")
     if joined.by_agent:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +20,10 @@ def show(chains: Sequence[Chain], cluster: str | None, start: int, output: str) 
     rows = sorted((row for row in rows if cluster in (None, row["cluster"])), key=lambda row: row["at"])
     if output == "json":
         for row in rows:
-            click.echo(json.dumps(row, ensure_ascii=False))
+            click.echo(out.as_json(row))
         return
     if not rows:
-        click.echo("No write is known. See: fleetbeat status")
+        out.say("No write is known. See: fleetbeat status")
         return
     headings = ["TIME", "APP", "CLUSTER", "RUN", "VERB", "OBJECT", "BY", "COMMIT", "WHAT"]
     cells = [

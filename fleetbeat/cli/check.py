@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from fleetbeat.cli.exits import Exit
-from fleetbeat.cli.output import output_option, write
+from fleetbeat.cli.output import output_option, say, write
 from fleetbeat.cli.session import Session
 from fleetbeat.decisions.problems import Problem
 from fleetbeat.decisions.waves import Stage
@@ -52,7 +52,7 @@ def check(ctx: click.Context, source: Path, path: str, namespace: str | None, ou
         _tell(found)
     else:
         for note in found.notes:
-            click.echo(f"note: {note}", err=True)
+            say(f"note: {note}", err=True)
         write(as_json(found), output)
     ctx.exit(Exit.FAILED if found.problems else Exit.OK)
 
@@ -117,11 +117,11 @@ def _tell(found: Findings) -> None:
     from fleetbeat.decisions.waves import render
 
     if found.stages:
-        click.echo(render(found.stages))
+        say(render(found.stages))
     for note in found.notes:
-        click.echo(f"note: {note}", err=True)
+        say(f"note: {note}", err=True)
     for problem in found.problems:
-        click.echo(click.style("error: ", fg="red") + problem, err=True)
+        say(click.style("error: ", fg="red") + problem, err=True)
 
 
 def _files(source: Path, limits: Bundles) -> dict[str, bytes]:

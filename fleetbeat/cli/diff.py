@@ -53,9 +53,9 @@ def diff(ctx: click.Context, app: str, revision: str | None, output: str) -> Non
         ctx.exit(Exit.FAILED if changes else Exit.OK)
     show(changes, refusal)
     if not changes:
-        click.echo(f"{app}: nothing would change")
+        out.say(f"{app}: nothing would change")
     for line in left:
-        click.echo(f"note: {line}", err=True)
+        out.say(f"note: {line}", err=True)
     ctx.exit(Exit.FAILED if changes else Exit.OK)
 
 
@@ -78,11 +78,11 @@ def show(changes: Sequence[Preview], refusal: str) -> None:
     for change in changes:
         click.secho(f"{change.action} {change.id}", bold=True, nl=False)
         reason = "" if change.reason == "new" else change.reason.removeprefix(f"{change.id}: ")
-        click.echo(f"   {reason}" if reason else "")
+        out.say(f"   {reason}" if reason else "")
         for line in change.text.splitlines():
-            click.secho(line, fg=_COLOURS.get(line[:1]))
+            out.say(click.style(line, fg=_COLOURS.get(line[:1])))
     if refusal:
-        click.echo(refusal)
+        out.say(refusal)
 
 
 def at(application: Application, revision: str) -> Application:

@@ -41,9 +41,9 @@ def doctor(ctx: click.Context, output: str) -> None:
         # several mistakes of one catalog need one line
         todo = dict.fromkeys(f"  {check.name}: {check.todo}" for check in found if check.state != "ok" and check.todo)
         if todo:
-            click.echo("\nWhat to do")
+            out.say("\nWhat to do")
         for line in todo:
-            click.echo(line)
+            out.say(line)
     failed = any(check.state == "fail" for check in found)
     ctx.exit(Exit.FAILED if failed else Exit.OK)
 

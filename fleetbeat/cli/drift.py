@@ -39,11 +39,11 @@ def drift(session: Session, app: str, output: str) -> None:
         out.write({"app": app, "cluster": ledger.cluster, "fields": rows, "cut": ledger.cut}, output)
         return
     if not rows:
-        click.echo(f"Nothing of {app} is known to have been changed past its bundle.")
+        out.say(f"Nothing of {app} is known to have been changed past its bundle.")
         return
     out.table(["OBJECT", "FIELD", "HEALED", "FIRST SEEN", "LAST SEEN", "NOW", "BY"], [_row(row) for row in rows])
     if ledger.cut:
-        click.echo(f"{ledger.cut} older ones are not kept (FLEETBEAT_DRIFT_ROWS).")
+        out.say(f"{ledger.cut} older ones are not kept (FLEETBEAT_DRIFT_ROWS).")
 
 
 def _row(row: dict[str, Any]) -> list[str]:

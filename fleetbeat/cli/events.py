@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from fleetbeat.cli.exits import EPILOG
 from fleetbeat.cli.session import Session, unknown_application
 from fleetbeat.cli.since import moment
 from fleetbeat.decisions.problems import shown
+from fleetbeat.decisions.spoken import one_line
 from fleetbeat.errors import StoreUnavailable
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def events(session: Session, app: str | None, follow: bool, since: str | None, o
         _known(session, app)
     start = _start(session, since, follow)
     if since is not None and not session.events.is_whole(start):
-        click.echo(f"warning: events between {since} and the oldest one here may have been cut already", err=True)
+        out.say(f"warning: events between {since} and the oldest one here may have been cut already", err=True)
     if not follow:
         for event in session.events.read(app or "", since=start):
             _show(event, output)
@@ -61,7 +61,7 @@ def events(session: Session, app: str | None, follow: bool, since: str | None, o
                 _show(each, output)
                 last = each.id
     except StoreUnavailable:
-        click.echo(f"To go on: fleetbeat events --follow --since {last}", err=True)
+        out.say(f"To go on: fleetbeat events --follow --since {last}", err=True)
         raise
 
 
@@ -91,8 +91,8 @@ def _known(session: Session, app: str) -> None:
 
 def _show(event: Event, output: str) -> None:
     if output == "json":
-        click.echo(json.dumps(event.to_json(), ensure_ascii=False))
+        click.echo(out.as_json(event.to_json()))
         return
     word = click.style(event.reason, fg="red") if event.severity == "error" else event.reason
     first = event.message.splitlines()[0] if event.message else ""
-    click.echo(f"{out.moment(event.at)}  {event.app}  {word}: {first}")
+    out.say(f"{out.moment(event.at)}  {event.app}  {word}: {one_line(first)}")

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
+from fleetbeat.cli import output as out
 from fleetbeat.cli.drift import by, now
-from fleetbeat.cli.output import many
+from fleetbeat.decisions.spoken import one_line
 from fleetbeat.model import Revision
 from fleetbeat.model_results import Manager
 
 
 def show(told: dict[str, Any]) -> None:
     where = "" if told["exists"] else " (not there any more)"
-    click.echo(f"{told['object']} on cluster {told['cluster']}{where}")
+    out.say(f"{told['object']} on cluster {told['cluster']}{where}")
     lines = {"Owner": told["owner"]}
     if write := told.get("write"):
         asked = ", ".join(part for part in (write["by"], write["reason"]) if part)
@@ -34,17 +33,18 @@ def show(told: dict[str, Any]) -> None:
         lines["Unknown"] = told["unknown"]
     for name, value in lines.items():
         if value:
-            click.echo(f"{name + ':':<10} {value}")
+            out.say(f"{name + ':':<10} {one_line(value)}")
     if drift := told.get("drift"):
-        click.echo("Drift:")
+        out.say("Drift:")
         for row in drift:
             what = row["field"] or "all of it"
-            often = f", healed {many(row['healed'], 'time')}" + (f", last in run {row['run']}" if row["run"] else "")
-            click.echo(f"  {what}: {by(row)}{often}; {now(row)}")
+            last = f", last in run {row['run']}" if row["run"] else ""
+            often = f", healed {out.many(row['healed'], 'time')}{last}"
+            out.say(one_line(f"  {what}: {by(row)}{often}; {now(row)}"))
     if fields := told.get("fields"):
-        click.echo("Fields:")
+        out.say("Fields:")
         for one in fields:
-            click.echo(f"  {_manager(one)}: {_some(one['fields'])}")
+            out.say(one_line(f"  {_manager(one)}: {_some(one['fields'])}"))
 
 
 def _since(told: dict[str, Any]) -> str:

@@ -12,6 +12,7 @@ from fleetbeat.cli.completion import complete_application
 from fleetbeat.cli.results import lines_of
 from fleetbeat.cli.session import Session, unknown_application
 from fleetbeat.decisions.problems import shown
+from fleetbeat.decisions.spoken import one_line
 from fleetbeat.errors import SourceNotFound
 from fleetbeat.model import Revision
 from fleetbeat.model_results import ObjectResult
@@ -50,7 +51,7 @@ def history(session: Session, app: str, run: str | None, output: str) -> None:
         headings = ["RUN", "ENDED", "TRIGGER", "BY", "REVISION", "PHASE", "CHANGES"]
         out.table(headings, [_row(entry) for entry in entries])
     else:
-        click.echo(f"{app} has not been synced yet.")
+        out.say(f"{app} has not been synced yet.")
 
 
 def _row(entry: dict[str, Any]) -> list[str]:
@@ -102,13 +103,13 @@ def show(entry: dict[str, Any]) -> None:
     }
     for name, value in lines.items():
         if value:
-            click.echo(f"{name + ':':<11}{value}")
+            out.say(f"{name + ':':<11}{one_line(value)}")
     if entry["phase"] != "Succeeded":
         for number, line in enumerate(entry.get("message", "").splitlines()):
-            click.echo(f"{'Message:' if number == 0 else '':<11}{line}")
+            out.say(f"{'Message:' if number == 0 else '':<11}{line}")
     results = [ObjectResult.from_json(result) for result in entry.get("results", ())]
     for line in lines_of(results):
-        click.echo(line)
+        out.say(line)
 
 
 def _revision(entry: dict[str, Any]) -> Revision:

@@ -78,7 +78,7 @@ def hold(
             kind, wanted, seconds=seconds, scope=scope, by=whoami(), reason=reason, cluster=cluster
         )
         if not reaches(session, made):
-            click.echo(
+            out.say(
                 f"note: no application is known that {made.about} would be about. It holds from now on what will be; "
                 f"was another one meant? fleetbeat hold --lift {made.id}",
                 err=True,
@@ -86,8 +86,8 @@ def hold(
         if output != "table":
             out.write(made.to_json(), output)
             return
-        click.echo(f"{made.id}: {made.about} is held ({made.scope}) until {out.moment(made.until)}")
-        click.echo(f"To end it before: fleetbeat hold --lift {made.id}")
+        out.say(f"{made.id}: {made.about} is held ({made.scope}) until {out.moment(made.until)}")
+        out.say(f"To end it before: fleetbeat hold --lift {made.id}")
 
 
 def _show(session: Session, output: str) -> None:
@@ -96,7 +96,7 @@ def _show(session: Session, output: str) -> None:
         out.write([one.to_json() for one in found.holds], output)
         return
     if not found.holds:
-        click.echo("Nothing is held.")
+        out.say("Nothing is held.")
         return
     rows = [
         [one.id, one.about, one.scope, one.by, out.moment(one.since), out.moment(one.until), one.reason]
@@ -104,14 +104,14 @@ def _show(session: Session, output: str) -> None:
     ]
     out.table(["ID", "HELD", "SCOPE", "BY", "SINCE", "UNTIL", "REASON"], rows)
     for line in warning(found.holds, found.now):
-        click.echo(click.style("warning: ", fg="yellow") + line, err=True)
+        out.say(click.style("warning: ", fg="yellow") + line, err=True)
 
 
 def _lift(session: Session, hold_id: str) -> None:
     lifted = session.fleetbeat.lift(hold_id)
     if lifted is None:
         raise ConfigurationError(f"no hold has the id {shown(hold_id)}, or it has ended. All: fleetbeat hold")
-    click.echo(f"{lifted.about} is held no more; what differs is written now, if nothing else is against it")
+    out.say(f"{lifted.about} is held no more; what differs is written now, if nothing else is against it")
 
 
 def _target(session: Session, kind: HoldKind, target: str, namespace: str, cluster: str) -> str:

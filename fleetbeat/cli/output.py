@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 import shutil
 import sys
 from collections.abc import Callable, Sequence
@@ -12,6 +13,7 @@ from typing import Any, TypeVar
 import click
 
 from fleetbeat.decisions.problems import shown
+from fleetbeat.decisions.spoken import coloured, one_line
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -24,19 +26,43 @@ def output_option(command: F) -> F:
     )
 
 
+def say(text: str = "", *, err: bool = False) -> None:
+    """Print lines that hold words of others: managers, fields and messages of a cluster, reasons that people gave.
+
+    What could move a terminal's cursor or hide text is written as its escape.
+    """
+    click.echo(coloured(text), err=err)
+
+
+def as_json(data: Any, indent: int | None = None) -> str:
+    """JSON with letters of all languages as they are, and without what a terminal would obey."""
+    text = json.dumps(data, indent=indent, ensure_ascii=False)
+    return _OBEYED.sub(lambda found: json.dumps(found[0])[1:-1], text)
+
+
+#: Besides what JSON escapes anyway: DEL, C1 controls, and what turns the direction of writing.
+_OBEYED = re.compile("[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
 def write(data: Any, output: str) -> None:
     """Print ``data`` (JSON types) as ``json`` or ``yaml``."""
     if output == "json":
-        click.echo(json.dumps(data, indent=2, ensure_ascii=False))
+        click.echo(as_json(data, indent=2))
         return
     import yaml
 
-    click.echo(yaml.safe_dump(data, sort_keys=False, allow_unicode=True).rstrip())
+    text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+    if _OBEYED.search(text):
+        text = yaml.safe_dump(data, sort_keys=False)
+    click.echo(text.rstrip())
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Columns as kubectl prints them; styled cells keep their width. On a terminal the last one is cut to fit."""
-    cells = [list(headings), *map(list, rows)]
+    """Columns as kubectl prints them; styled cells keep their width. On a terminal the last one is cut to fit.
+
+    Each row is one line, whatever the words of others in it are.
+    """
+    cells = [list(headings), *([one_line(cell) for cell in row] for row in rows)]
     widths = [max(len(click.unstyle(row[column])) for row in cells) for column in range(len(headings))]
     room = shutil.get_terminal_size().columns - sum(widths[:-1]) - 3 * (len(widths) - 1)
     cut = sys.stdout.isatty() and room >= _NARROWEST
@@ -98,8 +124,6 @@ class Duration(click.ParamType[float]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         if isinstance(value, (int, float)):
             return float(value)
-        import re
-
         if re.fullmatch(r"[0-9]{1,12}(\.[0-9]{1,9})?", value):
             return float(value)
         parts = re.fullmatch(r"([0-9]{1,9}d)?([0-9]{1,9}h)?([0-9]{1,9}m)?([0-9]{1,9}s)?", value)

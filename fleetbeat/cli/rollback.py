@@ -51,15 +51,15 @@ def rollback(ctx: click.Context, app: str, to: str | None, reason: str, yes: boo
     if vetoed:
         raise Refused(f"{app}: {target.short} is vetoed {vetoed}. Lift it first: fleetbeat veto --lift {target.digest}")
     changes, refusal, _ = session.preview(at(application, target.digest), cluster)
-    click.echo(f"{app}: back to {target}" + (f", commit {target.commit}" if target.commit else ""))
+    out.say(f"{app}: back to {target}" + (f", commit {target.commit}" if target.commit else ""))
     show(changes, refusal)
     if not changes:
-        click.echo("nothing would change in the cluster")
+        out.say("nothing would change in the cluster")
     if not yes and not click.confirm("Pin the application to it?", default=False, err=True):
         ctx.exit(Exit.FAILED)
     session.orders.pin(app, target.digest, by=whoami(), reason=reason)
     asked = session.fleetbeat.request_sync(app, by=whoami(), reason=why)
-    click.echo(f"{app}: pinned to {target.short}. It stays there until: fleetbeat unpin {app}")
+    out.say(f"{app}: pinned to {target.short}. It stays there until: fleetbeat unpin {app}")
     if wait:
         ctx.exit(follow(session, app, asked.id, timeout))
 
@@ -79,13 +79,13 @@ def unpin(ctx: click.Context, app: str, wait: bool, timeout: float) -> None:
     session: Session = ctx.obj
     application, _ = session.application(app)
     if not session.orders.unpin(app):
-        click.echo(f"{app}: is not pinned")
+        out.say(f"{app}: is not pinned")
         return
     if application.suspended:
-        click.echo(f"{app}: follows its source again, when it is no more suspended by {application.suspended}")
+        out.say(f"{app}: follows its source again, when it is no more suspended by {application.suspended}")
         return
     asked = session.fleetbeat.request_sync(app, by=whoami(), reason="unpinned")
-    click.echo(f"{app}: follows its source again")
+    out.say(f"{app}: follows its source again")
     if wait:
         ctx.exit(follow(session, app, asked.id, timeout))
 

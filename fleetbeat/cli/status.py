@@ -14,6 +14,7 @@ from fleetbeat.cli.session import Session, unknown_application
 from fleetbeat.cli.status_view import View, view
 from fleetbeat.decisions import holds
 from fleetbeat.decisions.holds import Hold, Subject, hits
+from fleetbeat.decisions.spoken import one_line
 
 _SILENT = 15.0
 """Seconds after which a beat that said nothing counts as gone; a healthy one speaks every second."""
@@ -69,11 +70,11 @@ def status(session: Session, app: str | None, output: str) -> None:
         headings = ["APP", "SYNC", "HEALTH", "REVISION", "PHASE", "AGE", "MESSAGE"]
         out.table(headings, [_row(v) for v in views])
     else:
-        click.echo("No applications: no catalog has been published, or it is empty.")
+        out.say("No applications: no catalog has been published, or it is empty.")
     for warning in warnings:
-        click.echo(click.style("warning: ", fg="yellow") + warning, err=True)
+        out.say(click.style("warning: ", fg="yellow") + warning, err=True)
     if catalog.error:
-        click.echo("The last good catalog stays in force.", err=True)
+        out.say("The last good catalog stays in force.", err=True)
 
 
 def _view(
@@ -144,13 +145,13 @@ def _show_one(v: View) -> None:
     }
     for name, value in lines.items():
         if value:
-            click.echo(f"{name + ':':<13}{value}")
+            out.say(f"{name + ':':<13}{one_line(value)}")
     for number, line in enumerate(v.message.splitlines()):
-        click.echo(f"{'Message:' if number == 0 else '':<13}{line}")
+        out.say(f"{'Message:' if number == 0 else '':<13}{line}")
     for condition in v.conditions:
         # the first conflict stands there already
         if condition["type"] not in _STANDING and condition["message"] not in v.message:
-            click.echo(f"{condition['type'] + ':':<13}{condition['message'].removeprefix(condition['type'] + ': ')}")
+            out.say(f"{condition['type'] + ':':<13}{condition['message'].removeprefix(condition['type'] + ': ')}")
 
 
 _STANDING = ("Ready", "Reconciling", "Stalled")

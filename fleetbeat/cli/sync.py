@@ -69,14 +69,14 @@ def sync(
         plan=plan or "",
     )
     if not override_windows and (held := _held_up(session, app)):
-        click.echo(
+        out.say(
             f"note: sync windows are {held}. What differs waits for them; "
             f"fleetbeat sync {app} --override-windows --reason … goes past them",
             err=True,
         )
     if not wait:
         after = f", after run {asked.run}" if asked.run else ""
-        click.echo(f"{app}: sync asked for{after} (request {asked.id}). See: fleetbeat status {app}")
+        out.say(f"{app}: sync asked for{after} (request {asked.id}). See: fleetbeat status {app}")
         return
     ctx.exit(follow(session, app, asked.id, timeout))
 
@@ -97,12 +97,12 @@ def follow(session: Session, app: str, request: str, timeout: float) -> Exit:
     # What nothing was done to, and why: the application stays OutOfSync for it.
     left = left_alone(outcome.entry)
     for line in lines_of(result for result in left if (result.phase, result.id) not in shown):
-        click.echo(line)
-    click.echo(f"{app}: {out.word(outcome.phase)}, {out.word(outcome.health)} at {outcome.revision}")
+        out.say(line)
+    out.say(f"{app}: {out.word(outcome.phase)}, {out.word(outcome.health)} at {outcome.revision}")
     if outcome.message:
-        click.echo(outcome.message, err=outcome.phase != "Succeeded")
+        out.say(outcome.message, err=outcome.phase != "Succeeded")
     if outcome.held_back:
-        click.echo(f"note: not what the source means now: {outcome.held_back}", err=True)
+        out.say(f"note: not what the source means now: {outcome.held_back}", err=True)
     return Exit.OK if outcome.ok else Exit.FAILED
 
 
@@ -131,7 +131,7 @@ def _tell(progress: Progress, told: str) -> str:
         return told
     # while a wave waits, working and waiting take turns
     if now != told and not told.startswith(now.removesuffix("…").rstrip() + ":"):
-        click.echo(now)
+        out.say(now)
         return now
     return told
 

@@ -42,7 +42,7 @@ def veto(session: Session, digest: str | None, reason: str, lift: bool, output: 
             rows = [[order.digest, order.by, out.moment(order.at), order.reason] for order in found]
             out.table(["DIGEST", "BY", "SINCE", "REASON"], rows)
         else:
-            click.echo("No vetoes.")
+            out.say("No vetoes.")
         return
     full = _DIGEST.fullmatch(digest)
     if full is None:
@@ -57,15 +57,15 @@ def veto(session: Session, digest: str | None, reason: str, lift: bool, output: 
     looks = {app: session.runs.look(app) for app in session.catalogs.names()}
     holders = [app for app, look in looks.items() if look.state.get("digest") == name]
     session.fleetbeat.ring([app for app, look in looks.items() if look.run.get("digest") == name])  # it may wait
-    click.echo(f"{name} is kept out of the fleet until: fleetbeat veto --lift {name}")
+    out.say(f"{name} is kept out of the fleet until: fleetbeat veto --lift {name}")
     if holders:
-        click.echo(f"In force already, and stays: {', '.join(holders)}. To leave it: fleetbeat rollback APP")
+        out.say(f"In force already, and stays: {', '.join(holders)}. To leave it: fleetbeat rollback APP")
 
 
 def _lift(session: Session, digest: str) -> None:
     if not session.orders.lift(digest):
-        click.echo(f"{digest} is not vetoed")
+        out.say(f"{digest} is not vetoed")
         return
-    click.echo(f"{digest} may be synced again")
+    out.say(f"{digest} may be synced again")
     # What it has held back goes on now, not at its next look.
     session.fleetbeat.ring([app for app in session.catalogs.names() if session.runs.look(app).state.get("held_back")])

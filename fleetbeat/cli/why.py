@@ -101,10 +101,10 @@ def _verdict(windows: tuple[SyncWindow, ...], now_ms: int) -> Verdict | None:
 
 def _show(finding: Finding, now: int, head: str) -> None:
     colour = "red" if finding.blocks else "green" if finding.rule == "Synced" else "cyan"
-    click.echo(f"{head}{click.style(finding.rule, fg=colour)}: {finding.message}")
+    out.say(f"{head}{click.style(finding.rule, fg=colour)}: {finding.message}")
     if finding.until is not None:
         left = (finding.until - now) / 1000
         when = f"in {out.age(left)}" if left >= 0 else f"{out.age(-left)} ago"
-        click.echo(f"  until: {out.moment(finding.until)} ({when})")
+        out.say(f"  until: {out.moment(finding.until)} ({when})")
     if finding.help:
-        click.echo(f"  help:  {finding.help}")
+        out.say(f"  help:  {finding.help}")

@@ -91,7 +91,7 @@ def windows(
         return
     out.table(["SYNC", "NOW", "UNTIL", "BY"], [one.row() for one in answers])
     if not found:
-        click.echo(f"note: no sync window is for {app}", err=True)
+        out.say(f"note: no sync window is for {app}", err=True)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@
 --        11 drift:<app> (string)
 --   ARGV 1 app  2 run id  3 fence  4 token ("" = nobody works on it, e.g. superseded while waiting)
 --        5 ms until the next look, "slot" = the application's next regular one, "slot:<ms since epoch>" = by then at the
---          latest  6 history entry (JSON)  7 entries kept  8 "1": the entry replaces the newest one
+--          latest  6 history entry (JSON)  7 entries kept  8 id of the run whose entry it replaces where that is the
+--          newest (an order may have been refused since it was read), "" = none
 --        9 event (JSON)  10 events kept  11 drift ledger (JSON), "" = as it was  12 ms it is kept, 0 = without an end
 --        13… field, value pairs for the state
 --   reply "ok" | "again" (a request came in meanwhile: due at once) | "lost"
@@ -17,7 +18,11 @@ local holder = redis.call('GET', KEYS[2])
 if record[1] ~= ARGV[2] or record[2] ~= ARGV[3] or (ARGV[4] == '' and holder) or (ARGV[4] ~= '' and holder ~= ARGV[4]) then
   return 'lost'
 end
-if ARGV[8] == '1' and redis.call('LLEN', KEYS[6]) > 0 then
+local known, newest = false, nil
+if ARGV[8] ~= '' then
+  known, newest = pcall(cjson.decode, redis.call('LINDEX', KEYS[6], 0) or '')
+end
+if known and type(newest) == 'table' and newest['run'] == ARGV[8] then
   redis.call('LSET', KEYS[6], 0, ARGV[6])
 else
   redis.call('LPUSH', KEYS[6], ARGV[6])

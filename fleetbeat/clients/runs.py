@@ -161,7 +161,7 @@ class Runs:
         event: Event,
         state: Fields,
         next_look: float | None,
-        replace_newest: bool = False,
+        replaces: str = "",
         look_by: int = 0,
         drift: str | None = None,
         drift_kept: int = 0,
@@ -169,8 +169,9 @@ class Runs:
         """End the run: "ok", "again" (asked for meanwhile, due at once) or "lost".
 
         ``next_look``: seconds from now, None = the application's next regular slot, or ``look_by`` (ms since epoch, 0 =
-        whenever that is) if it comes first. ``drift``: the application's drift ledger, None = as it was, to be kept for
-        ``drift_kept`` ms, 0 = without an end. A ``turn`` with an empty token ends a run that nobody works on.
+        whenever that is) if it comes first. ``replaces``: the run whose entry this one takes the place of, where that
+        is the newest; it is added otherwise. ``drift``: the application's drift ledger, None = as it was, to be kept
+        for ``drift_kept`` ms, 0 = without an end. A ``turn`` with an empty token ends a run that nobody works on.
         """
         app = turn.app
         names = [keys.run(app), keys.lock(app), keys.DUE, keys.BELL, keys.state(app), keys.history(app)]
@@ -185,7 +186,7 @@ class Runs:
                 (f"slot:{look_by or ''}" if next_look is None else int(next_look * 1000)),
                 entry,
                 self._kept,
-                int(replace_newest),
+                replaces,
                 event.dump(),
                 self._events,
                 drift or "",

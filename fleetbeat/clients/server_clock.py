@@ -17,7 +17,11 @@ def http_date(text: str) -> datetime | None:
         found = email.utils.parsedate_to_datetime(text)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
-    return found if found.tzinfo is not None else None
+    return found if found.tzinfo is not None and found.year in _YEARS else None
+
+
+#: A server that claims another one has no clock to go by, and time cannot be counted on from the last year there is.
+_YEARS = range(1971, 9000)
 
 
 class ServerClock:

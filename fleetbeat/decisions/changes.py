@@ -17,6 +17,7 @@ from typing import Any, Literal
 import yaml
 
 from fleetbeat.decisions.masking import masked
+from fleetbeat.decisions.spoken import place
 from fleetbeat.model import Body
 
 #: Where in an object: map keys as they are, list elements as "[name=web]" or "[0]".
@@ -62,7 +63,7 @@ def format_path(path: Path) -> str:
             text += f".{part}" if text else part
         else:
             text += f"[{json.dumps(part, ensure_ascii=False)}]"
-    return text
+    return place(text)
 
 
 def _walk(before: Any, after: Any, path: Path) -> Iterator[Path]:

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fleetbeat.decisions.spoken import place
 from fleetbeat.model import Body
 
 #: From the root of an object to a place in it.
@@ -189,7 +190,7 @@ def text(steps: Iterable[str]) -> str:
                 said += f"[{name}]"
         else:
             said += f"[{name}]"
-    return said
+    return place(said)
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,16 @@ def healed(before: Dispute | None, party: str, now: int, limits: Limits) -> Disp
 
 
 def _remembered(before: Dispute | None, now: int, limits: Limits) -> Dispute:
-    return before if before is not None and not before.forgotten(now, limits) else Dispute()
+    """What is seen was seen before now. If not so, the clock went back since, and all times go back with it: else no
+    heal counts until the old time has come again, and for so long each one is made at once.
+    """
+    if before is None or before.forgotten(now, limits):
+        return Dispute()
+    back = before.last - now
+    if back <= 0:
+        return before
+    heals = tuple(at - back for at in before.heals)
+    return replace(before, heals=heals, until=before.until - back if before.until else 0, last=now)
 
 
 def _ms(seconds: float) -> int:

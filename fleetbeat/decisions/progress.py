@@ -30,6 +30,8 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d")
 _MARK = 8
 #: marks kept of one object; what is back after more than so many states counts as progress
 _MOST = 100
+#: levels of a status that count. A kind may have more of them than JSON can be written with.
+_DEEP = 100
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,8 @@ def follow(before: Progress | None, marks: Mapping[str, str], *, limit: float, w
         else:
             gets_on = True
             seen[key] = (old + mark)[-_MOST * _MARK :]
-    return Progress(now if gets_on or before is None else before.at, limit, seen)
+    # Something that got on in the future: the clock went back.
+    return Progress(now if gets_on or before is None else min(before.at, now), limit, seen)
 
 
 def mark_of(live: Body | None, health: str = "") -> str:
@@ -85,7 +88,7 @@ def mark_of(live: Body | None, health: str = "") -> str:
         bool(meta.get("deletionTimestamp")),
         meta.get("finalizers") or [],
         observed,
-        _plain(status),
+        _plain(status, _DEEP),
     ]
     text = orjson.dumps(signs, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS, default=str)
     return hashlib.sha256(text).hexdigest()[:_MARK]
@@ -122,12 +125,16 @@ def told(run: Mapping[str, str], now: float) -> str:
     return f"no progress for {min(now - seen.at, seen.limit):.0f} s of {seen.limit:g} s"
 
 
-def _plain(value: Any) -> Any:
-    """Without what is noise, at any depth."""
+def _plain(value: Any, deep: int) -> Any:
+    """Without what is noise, and without what lies below ``deep`` levels."""
+    if not deep and isinstance(value, (dict, list)):
+        return None
     if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items() if key not in _NOISE and not _is_time(inner)}
+        return {
+            key: _plain(inner, deep - 1) for key, inner in value.items() if key not in _NOISE and not _is_time(inner)
+        }
     if isinstance(value, list):
-        return [_plain(inner) for inner in value]
+        return [_plain(inner, deep - 1) for inner in value]
     return value
 
 

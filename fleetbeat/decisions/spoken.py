@@ -7,6 +7,9 @@ application stand in an annotation (256 KiB for all annotations of an object).
 
 from __future__ import annotations
 
+import hashlib
+import re
+
 from fleetbeat.errors import ConfigurationError
 
 LONGEST = 1000  #: characters
@@ -28,6 +31,36 @@ def harmless(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() or one in "\n\t" else _escaped(one) for one in text)
+
+
+#: SGR with what a command colours its own words by; none of them hides text or moves a cursor.
+_COLOUR = re.compile(r"(\x1b\[(?:[0-2]|3[0-9]|9[0-7])m)")
+
+
+def coloured(text: str) -> str:
+    """``harmless``, but for the codes of colours, bold and dim: of a line that a command has put together itself."""
+    if text.isprintable():
+        return text
+    return "".join(part if number % 2 else harmless(part) for number, part in enumerate(_COLOUR.split(text)))
+
+
+def one_line(text: str) -> str:
+    """``coloured``, with line breaks and tabs as escapes too: what stands in one line cannot make up another."""
+    return coloured(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def place(text: str) -> str:
+    """A field's path in one harmless line, and short: keys of free form may hold anything, and thousands of it.
+
+    Two that differ stay two, as what is remembered of a field is found by it.
+    """
+    line = text if text.isprintable() else harmless(text).replace("\n", "\\n").replace("\t", "\\t")
+    if len(line) <= _LONGEST_PLACE:
+        return line
+    return f"{line[:_LONGEST_PLACE]}…{hashlib.sha256(line.encode()).hexdigest()[:12]}"
+
+
+_LONGEST_PLACE = 400  #: characters
 
 
 def _escaped(character: str) -> str:

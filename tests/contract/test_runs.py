@@ -505,6 +505,24 @@ def test_finish_repeated_is_told_once(runs: Runs) -> None:
     assert len(runs.history("shop")) == 1
 
 
+def test_a_run_that_repeats_the_last_one_takes_no_refusals_place(runs: Runs) -> None:
+    """An override that is refused between reading history and writing it, told to whoever asked by that entry alone."""
+    started(runs)
+    finish(runs, begun(runs))
+
+    def again(run: str, replaces: str) -> list[str]:
+        started(runs, run)
+        turn, entry = begun(runs, run, token=run), f'{{"run":"{run}"}}'
+        runs.finish(turn, entry=entry, event=TOLD, state={}, next_look=None, replaces=replaces)
+        return runs.history("shop")
+
+    assert again("r2", "r1") == ['{"run":"r2"}']
+    runs.request("shop", "q1", by="ada", reason="", override_windows="1")
+    assert runs.refuse("shop", "q1", entry='{"run":"no","request":"q1"}', event=TOLD)
+    assert not runs.refuse("shop", "q1", entry='{"run":"no","request":"q1"}', event=TOLD), "once"
+    assert again("r3", "r2") == ['{"run":"r3"}', '{"run":"no","request":"q1"}', '{"run":"r2"}']
+
+
 def test_finish_repeated_leaves_the_next_run_alone(runs: Runs) -> None:
     started(runs)
     turn = begun(runs)

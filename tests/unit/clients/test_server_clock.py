@@ -42,10 +42,12 @@ def clock(ticks: Ticks) -> ServerClock:
         ("Mon, 30 Nov 2026 12:00:00 -0000", None),
         ("Mon, 31 Feb 2026 12:00:00 GMT", None),
         ("2026-11-30T12:00:00Z", None),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", None),
+        ("Thu, 01 Jan 1970 00:00:00 GMT", None),
         ("soon", None),
         ("", None),
     ],
-    ids=["usual", "with-an-offset", "rfc-850", "no-zone", "no-such-day", "iso", "words", "empty"],
+    ids=["usual", "offset", "rfc-850", "no-zone", "no-such-day", "iso", "the last year", "no clock", "words", "empty"],
 )
 def test_dates_of_http(text: str, found: datetime | None) -> None:
     assert http_date(text) == found

@@ -84,7 +84,8 @@ CASES = [
     pytest.param(Dispute((-10, 0, 60), 1, 60, 60), 60 + 3601, False, id="quiet for long enough: as new"),
     pytest.param(Dispute((-20, -10, 0), 900, 3600, 0), 3599, True, id="a truce of the longest kind"),
     pytest.param(Dispute((-20, -10, 0), 9, 99_999, 0), 2, False, id="its end was noted by a clock that went back"),
-    pytest.param(Dispute((500, 600, 700), last=700), 2, False, id="heals noted by a clock that went back"),
+    pytest.param(Dispute((500, 600, 700), last=700), 2, True, id="the clock went back: its heals go with it"),
+    pytest.param(Dispute((0, 350, 700), last=700), 2, False, id="and are as far apart as they were"),
 ]
 
 
@@ -251,3 +252,16 @@ def test_a_back_off_in_words():
 def test_disputes_travel_in_a_plan():
     disputes = {KEY: {"data.k": Dispute((NOW,), 1, NOW + MINUTE, NOW, "operator"), ANY: Dispute((1, 2))}}
     assert from_json(to_json(disputes)) == disputes
+
+
+@pytest.mark.parametrize("limits", [LIMITS, Limits(heals=10, within=300, pause=2, longest=300, factor=3)])
+@pytest.mark.parametrize("back", [2 * SECOND, 10 * MINUTE, HOUR, 48 * HOUR])
+def test_heals_are_bounded_too_when_the_servers_clock_goes_back(limits: Limits, back: int) -> None:
+    """Field case j4: heals noted in the future, and a pause that ends there."""
+    before, dispute = play(list(range(NOW, NOW + 30 * MINUTE, SECOND)), limits)
+    began = NOW + 30 * MINUTE - back
+    after, _ = play(list(range(began, began + 2 * HOUR, SECOND)), limits, dispute=dispute)
+    assert len(before) < 30
+    assert 1 < len(after) < 40
+    longest = int(max(limits.longest, limits.pause) * 1000) + SECOND
+    assert all(b - a <= longest for a, b in itertools.pairwise([began, *after]))

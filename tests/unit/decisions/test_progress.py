@@ -181,3 +181,22 @@ def test_it_is_told(state: str, now: float, says: str) -> None:
 def test_nothing_is_told_without_a_limit() -> None:
     assert told({"state": "waiting", "progress": ""}, 50) == ""
     assert told({}, 50) == ""
+
+
+def test_a_clock_that_goes_back_gives_no_more_time() -> None:
+    """Field case j4."""
+    before = follow(None, {"a": "1"}, limit=60, working=False, now=10_000)
+    after = follow(before, {"a": "1"}, limit=60, working=False, now=6_400)
+    assert after.left(6_400) == 60
+    assert follow(after, {"a": "1"}, limit=60, working=False, now=6_460).left(6_460) == 0
+
+
+def test_a_status_of_any_depth_has_a_mark() -> None:
+    def nested(inner: Any) -> dict[str, Any]:
+        status: Any = inner
+        for _ in range(900):
+            status = {"of": [status]}
+        return {"status": {"phase": "Waiting", "tree": status}}
+
+    assert mark_of(nested(1)) == mark_of(nested(2))
+    assert mark_of(nested(1)) != mark_of({"status": {"phase": "Waiting"}})
