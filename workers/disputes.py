@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from typing import NamedTuple
 
 import orjson
@@ -15,6 +15,7 @@ from fleetbeat.decisions.fights import ANY, Dispute, Limits
 from fleetbeat.engine.plan import Plan
 from fleetbeat.engine.weigh import Truces, no_truces
 from fleetbeat.model import Application, ObjectId
+from fleetbeat.model_results import Drifted
 from workers import tally
 from workers.parts import Parts
 from workers.task import Work
@@ -83,7 +84,7 @@ class Told(NamedTuple):
     state: Fields
     ledger: str | None = None  #: None = as it was
     kept: int = 0  #: ms, 0 = without an end
-    spaced: bool = False  #: it was about objects that are healed after pauses, or was one
+    spaced: bool = False  #: something was left alone for a time, or put back after such a time
 
     @property
     def look_by(self) -> int:
@@ -131,8 +132,15 @@ def after_run(
         },
         dump(found),
         drift.end(found, kept),
-        bool(waits) or any(found.often[key].truces for key in healed),
+        bool(standing) or _after_a_pause(found, healed),
     )
+
+
+def _after_a_pause(found: DriftLedger, healed: Mapping[ObjectId, Sequence[Drifted]]) -> bool:
+    disputes = (
+        found.dispute(key, name) for key, fields in healed.items() for name in (ANY, *(f.field for f in fields))
+    )
+    return any(dispute is not None and dispute.truces for dispute in disputes)
 
 
 def yielded(before: str, plan: Plan, known: Container[ObjectId]) -> str:

@@ -247,7 +247,7 @@ def repeats(newest: Mapping[str, Any] | None, entry: Mapping[str, Any]) -> bool:
         return bool(newest.get("message") == entry["message"])
     if not newest.get("trigger") == entry["trigger"] == "Drift":
         return False
-    if newest.get("spaced") and entry.get("spaced"):  # other fields each time, and the waits in between
+    if newest.get("spaced") and entry.get("spaced"):  # by turns left alone for a time and put back
         return {one["id"] for one in newest["results"]} == {one["id"] for one in entry["results"]}
     return _deeds(newest) == _deeds(entry)
 
