@@ -62,6 +62,13 @@ def pull(shared: Parts, source: Source, revision: Revision) -> tuple[str, Revisi
     return layer, full
 
 
+def is_pulled(shared: Parts, source: Source, revision: Revision) -> bool:
+    """Would ``pull`` ask no registry?"""
+    with errors():
+        found = shared.store.redis.get(keys.pulled(_mark(shared, source, revision.digest)))
+    return isinstance(found, bytes) and shared.blobs.keep(orjson.loads(found)[0])
+
+
 _THROTTLED = "throttled"
 #: seconds; a registry that asks for more is asked again all the same, once for all its applications
 _LONGEST_THROTTLE = 600.0

@@ -13,7 +13,7 @@ from celery import Celery
 
 from fleetbeat.clients.observe import UnderWay
 from fleetbeat.clients.runs import Look, new_run_id
-from fleetbeat.decisions import events, overrides
+from fleetbeat.decisions import events, overrides, stand_in
 from fleetbeat.decisions.changes import Fingerprint, moved
 from fleetbeat.decisions.choice import suspension
 from fleetbeat.decisions.health import custom, worst
@@ -24,10 +24,10 @@ from fleetbeat.engine.kinds import api_set_for
 from fleetbeat.engine.plan import Known
 from fleetbeat.engine.settle import judge, read
 from fleetbeat.errors import FleetbeatError, StoreUnavailable
-from fleetbeat.model import Application, ObjectId, Revision
+from fleetbeat.model import Application, Cluster, ObjectId, Revision
 from fleetbeat.model_results import Health
 from workers import chain, departing, dependencies, disputes, holds, memory, refusals, windows
-from workers.choice import wanted
+from workers.choice import in_force, wanted
 from workers.parts import Parts, parts
 from workers.standing import noted
 from workers.target import Target, connected
@@ -76,7 +76,14 @@ def _reconcile(celery: Celery, shared: Parts, app: str) -> str:
         return _suspended(shared, app, look, application.suspended)
 
     request = look.request.get("id", "")
-    choice = wanted(shared, application, look, fresh=bool(request))
+    try:
+        choice = wanted(shared, application, look, fresh=bool(request))
+    except StoreUnavailable:
+        raise
+    except FleetbeatError as error:
+        if begun := _heal_in_force(celery, shared, look, entry, offline=error.reason):
+            return begun
+        raise
     if look.state.get("held_back", "") != choice.held_back:
         shared.runs.remember(app, {"held_back": choice.held_back}, events.held_back(choice.held_back))
     revision = choice.revision
@@ -84,6 +91,9 @@ def _reconcile(celery: Celery, shared: Parts, app: str) -> str:
         return choice.held_back
     where = connected(shared.settings, application, cluster, spec, digest=revision.digest)
     why = wants_run(state=look.state, requested=bool(request), spec=spec, digest=revision.digest, drifted=False)
+    stuck = why == "Retry" or (why is None and given_up(look.state))
+    if stuck and stand_in.failed_beside(look.state) and (begun := _heal_in_force(celery, shared, look, entry)):
+        return begun
     if why is None and given_up(look.state):
         return f"given up: {look.state.get('message', '')}"
     if why is None and disputes.is_over(shared, app, look.state):
@@ -107,6 +117,34 @@ def _reconcile(celery: Celery, shared: Parts, app: str) -> str:
     return _begin(celery, shared, app, look, why, spec, revision, drifted)
 
 
+def _heal_in_force(
+    celery: Celery, shared: Parts, look: Look, entry: tuple[Application, Cluster, str], *, offline: str = ""
+) -> str:
+    """Begin a run that puts back what is in force, though something newer cannot be had; "" = nothing of it has moved.
+
+    ``offline``: why nobody knows what the source means, "" when that is known and fails.
+    """
+    application, cluster, spec = entry
+    app, force = application.name, in_force(look)
+    if force is None or not stand_in.stands_in(look.state, spec):
+        return ""
+    if offline and not memory.is_pulled(shared, application.source, force):
+        return ""
+    try:
+        where = connected(shared.settings, application, cluster, spec, digest=force.digest)
+        found = _moved(shared, where, look, disputes.waiting(shared, app, look.state))
+    except (StoreUnavailable, UnderWay):
+        raise
+    except FleetbeatError as error:
+        log.info("%s: is what is in force as it was? %s", app, error)
+        return ""
+    if not found or found == _NOT_REMEMBERED:
+        return ""
+    drifted, instead = [str(key) for key in sorted(found)], offline or look.state["attempted"]
+    log.info("%s: moved: %s; %s is in force, %s cannot be had", app, ", ".join(drifted[:5]), force.short, instead)
+    return _begin(celery, shared, app, look, "Drift", spec, force, drifted, stands_in=instead)
+
+
 def _suspended(shared: Parts, app: str, look: Look, why: str) -> str:
     """It is neither looked at nor synced. A sync that was asked for meanwhile begins when it is so no more."""
     told = suspension(why)
@@ -116,10 +154,18 @@ def _suspended(shared: Parts, app: str, look: Look, why: str) -> str:
 
 
 def _begin(
-    celery: Celery, shared: Parts, app: str, look: Look, why: str, spec: str, revision: Revision, drifted: Sequence[str]
+    celery: Celery,
+    shared: Parts,
+    app: str,
+    look: Look,
+    why: str,
+    spec: str,
+    revision: Revision,
+    drifted: Sequence[str],
+    stands_in: str = "",
 ) -> str:
     run = new_run_id(shared.runs.now())
-    request = look.request
+    request = {} if stands_in else look.request  # which is for what the source means
     step = first_step()
     fields = {
         "step": step,
@@ -134,6 +180,7 @@ def _begin(
         "digest": revision.digest,
         "tag": revision.tag,
         "pin": look.orders.get("pin", ""),
+        "stands_in": stands_in,
     }
     event = events.began({**fields, "run": run}, drifted)
     fence = shared.runs.start(app, run, fields, event=event, request=request.get("id", ""))
@@ -192,7 +239,7 @@ def _newer(shared: Parts, app: str, look: Look) -> str:
         return ""
     if revision is None:
         return "a veto"
-    return revision.digest if revision.digest != look.run.get("digest") else ""
+    return revision.digest if revision.digest not in (look.run.get("digest"), look.run.get("stands_in")) else ""
 
 
 def _look_while_held(shared: Parts, app: str, look: Look) -> bool:
@@ -240,6 +287,11 @@ def _time_for_a_look(shared: Parts, app: str, record: dict[str, str], applicatio
     return True
 
 
+_NOT_REMEMBERED: dict[ObjectId, Fingerprint | None] = {
+    ObjectId("", "everything", "", "(what was applied is not remembered)"): None
+}
+
+
 def _moved(
     shared: Parts, where: Target, look: Look, passed_over: Container[ObjectId] = ()
 ) -> dict[ObjectId, Fingerprint | None]:
@@ -249,7 +301,7 @@ def _moved(
     """
     known = memory.load_known(shared, look.state.get("inventory", ""))
     if known is None:
-        return {ObjectId("", "everything", "", "(what was applied is not remembered)"): None}
+        return _NOT_REMEMBERED
     places: dict[tuple[str, str], set[str]] = {}
     for key in known:
         places.setdefault((key.group, key.kind), set()).add(key.namespace)
@@ -318,7 +370,7 @@ def _trouble(shared: Parts, app: str, error: FleetbeatError) -> str:
             return f"{error.reason}: {error}"
         state = look.state
         failures = int(state.get("failures") or 0) + 1
-        fields: dict[str, Any] = {"failures": failures, "reason": error.reason, "message": str(error)}
+        fields: dict[str, Any] = {"failures": failures, "reason": error.reason, "message": str(error), "stood_in": ""}
         told = None if state.get("trouble") == error.reason else events.trouble(error.reason, str(error))
         if not state.get("trouble"):
             fields |= {f"calm_{word}": state.get(word, "") for word in _CALM}

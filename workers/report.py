@@ -22,6 +22,7 @@ from fleetbeat.decisions.lifecycle import (
     sync_status,
 )
 from fleetbeat.decisions.schedule import spread
+from fleetbeat.decisions.stand_in import half_way
 from fleetbeat.engine.plan import LEFT, Known, Plan
 from fleetbeat.errors import FleetbeatError, LostLock, StoreUnavailable
 from fleetbeat.model import Application, ObjectId, Retry, Revision
@@ -84,15 +85,19 @@ def report(work: Work) -> Outcome:
     again = repeats(before, entry)
     if again and before is not None:
         entry |= {"count": int(before.get("count", 1)) + 1, "since": before.get("since", before["started"])}
+    verdict = _state(record, end, revision, results, state, finished=finished, conflicts=bool(plan.truces)) | {
+        "given_up": "1" if end.reason == "WorkerLost" else "",
+        "failures": times,
+        "pause": finished + int(resting * 1000) if resting else "",
+        "removing": record.get("since", ""),
+    }
+    if record.get("stands_in"):
+        verdict = {"stood_in": "1"}  # of what could not be had instead the status goes on telling
     fields = (
-        _state(record, end, revision, results, state, finished=finished, conflicts=bool(plan.truces))
+        verdict
         | {
             "fence": turn.fence,
-            "given_up": "1" if end.reason == "WorkerLost" else "",
             "health": health,
-            "failures": times,
-            "pause": finished + int(resting * 1000) if resting else "",
-            "removing": record.get("since", ""),
             "inventory": memory.save_known(shared, known),
             "rules": rules if first else state.get("rules", ""),
         }
@@ -241,6 +246,8 @@ def _state(
         "spec": record.get("spec", ""),
         "finished": finished,
         "trouble": "",
+        "stood_in": "",
+        "half_way": "1" if half_way(before, end.phase, results) else "",
     }
     if record.get("request"):
         fields["handled"] = record["request"]
@@ -255,6 +262,7 @@ def _state(
     if end.phase == "Succeeded":
         fields |= {
             "digest": revision.digest,
+            "digest_spec": record.get("spec", ""),
             "home": record.get("home", ""),
             "tag": revision.tag,
             "source": revision.source,
@@ -279,6 +287,8 @@ def _pause(
     app: str, application: Application | None, record: dict[str, str], end: Ending, times: int
 ) -> tuple[float | None, float]:
     """Seconds until the next look, None = at the regular slot; and for how long a watch rings in vain."""
+    if record.get("stands_in"):
+        return 0.0, 0.0  # what it stood in for is tried now
     if record.get("superseded") or record.get("next", "") not in ("", record.get("digest", "")):
         return 0.0, 0.0  # the other: something newer was seen, and had to wait for a hook
     if end.phase == "Succeeded":

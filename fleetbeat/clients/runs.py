@@ -17,6 +17,7 @@ window     the run waits for a sync window: a mark of the windows it asked (work
 sight      what had moved in the cluster when a run that waits was looked at; ``stale``: the plan is older
 blocked    why a waiting run is held up by a rule or a person: a word of ``decisions.events.BLOCKS``
 others     "1": the run waits for other applications; ``looked``: ms since epoch of the last look at it meanwhile
+stands_in  the run puts back what is in force: the newer digest that fails, or why nobody knows what the source means
 rang       "1": somebody rang while a step was on its way; should it wait, that is looked at at once
 look       ms after which a waiting run is looked at on the way, for what is newer
 opened     ms since epoch when sync windows first let the run write; ``overrode``: what it was let past on request

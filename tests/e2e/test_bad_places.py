@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from fleet import Fleet, config_map
+from people import Hands
 from stories import answer_to
 from waiting import wait_for
 
@@ -120,6 +121,29 @@ def test_unreachable_registry(places: Places, bystander: str, breaks: Callable[[
     assert answer_to(fleet, app, request, 60)["phase"] == "Succeeded", "by itself, and for the one who asked"
     assert places.live(app) == "v2"
     assert fleet.state(app)["sync"] == "Synced"
+
+
+def test_what_is_in_force_is_healed_while_the_registry_is_away(places: Places) -> None:
+    fleet, broken = places.fleet, places.registry
+    app = places.application("cached", registry=broken, cluster="test")
+    fleet.wait_run(app, phase="Succeeded")
+    places.push(app, broken, "v2")
+    broken.kill()
+    try:
+        request = fleet.request(app)
+        places.said(app, "SourceUnavailable")
+        web = f"/api/v1/namespaces/{app}/configmaps/web"
+        Hands(fleet.clusters["test"]).merge(web, {"data": {"value": "mine"}}, "kubectl-edit")
+        wait_for(lambda: fleet.ring(app) or places.live(app) == "v1", what="the heal", every=0.5)
+        wait_for(lambda: not fleet.runs.look(app).run, what="it to end")
+        (heal,) = (entry for entry in fleet.history(app) if entry["trigger"] == "Drift")
+        assert (heal["phase"], heal["request"]) == ("Succeeded", ""), "nobody asked for this one"
+        state = fleet.state(app)
+        assert (state["sync"], state["health"], state["reason"]) == ("Unknown", "Healthy", "SourceUnavailable")
+    finally:
+        broken.start()
+    assert answer_to(fleet, app, request, 60)["phase"] == "Succeeded"
+    assert places.live(app) == "v2"
 
 
 @pytest.mark.parametrize(

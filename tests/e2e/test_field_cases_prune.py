@@ -528,6 +528,18 @@ def test_a_broken_file_prunes_nothing(fleet: Fleet, hands: Hands, namespace: str
     assert "line" in entry["message"]
     assert words(fleet.writes(app, since=start)) == []
 
+    hands.merge(config_maps(namespace, "a"), {"data": {"key": "mine"}}, "kubectl-edit")
+    fleet.ring(app)
+    wait_for(lambda: hands.get(config_maps(namespace, "a"))["data"] == {"key": "value"}, what="the heal")
+    heal = wait_for(lambda: next((e for e in fleet.history(app) if e["trigger"] == "Drift"), None), what="its end")
+    assert outcomes(heal) == {f"ConfigMap {namespace}/a": "configured"}
+    assert heal["revision"]["digest"] == fleet.state(app)["digest"]
+    again = wait_for(lambda: fleet.history(app)[0]["trigger"] == "Retry" and fleet.history(app)[0], what="another try")
+    assert again["error"] == "ManifestError"
+    state = fleet.state(app)
+    assert (state["phase"], state["reason"], state["health"]) == ("Failed", "ManifestError", "Healthy")
+    assert set(words(fleet.writes(app, since=start))) == {f"patch configmaps {namespace}/a"}
+
 
 def test_a_copied_label_makes_nothing_ours(fleet: Fleet, hands: Hands, namespace: str) -> None:
     """Field case d8: an operator copies labels and annotations to what it makes."""
