@@ -21,11 +21,12 @@ import json
 import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from functools import cached_property
 from typing import Any
 
 from fleetbeat import wire
+from fleetbeat.client_results import Outcome, Progress, Request
 from fleetbeat.clients.catalogs import Catalogs
 from fleetbeat.clients.departures import Departures
 from fleetbeat.clients.events import Events
@@ -42,8 +43,10 @@ from fleetbeat.decisions.problems import shown
 from fleetbeat.decisions.spoken import spoken
 from fleetbeat.errors import CatalogError, ConfigurationError, Refused, StillRunning
 from fleetbeat.model import Revision
-from fleetbeat.model_results import WELL, ObjectResult
+from fleetbeat.model_results import ObjectResult
 from fleetbeat.settings import Settings, load, nearest
+
+__all__ = ["Fleetbeat", "Outcome", "Progress", "Request"]
 
 _POLL = 0.15
 """Seconds between two looks while following: one round trip of three small hashes each."""
@@ -51,50 +54,6 @@ _POLL = 0.15
 
 _ANSWER = 3.0
 """Seconds to wait for the first worker to say whether it asks for signatures. Without an answer it says so later."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """A sync that was asked for."""
-
-    id: str  #: hand it to ``follow`` and ``outcome``
-    run: str  #: id of a run that is under way already and will be followed by this request's own, or ""
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Something changed in the run that is being followed."""
-
-    run: str  #: "" while the request waits for its turn
-    step: str  #: "pull", …, "apply:1"; "" while it waits
-    state: str  #: queued, working, waiting
-    message: str  #: what is being waited for, in words
-    results: tuple[ObjectResult, ...] = ()  #: objects that were written since the last progress
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a sync ended."""
-
-    app: str
-    run: str
-    phase: str  #: Succeeded, Failed, Error, Superseded
-    sync: str  #: the application's status after it
-    health: str
-    message: str
-    revision: Revision
-    entry: dict[str, Any] = field(repr=False)  #: the history entry, {} when the request needed no run
-    held_back: str = ""  #: why it is not at what its source means: a pin or a veto, in words
-
-    @property
-    def ok(self) -> bool:
-        """Everything wanted is there and healthy."""
-        return self.phase == "Succeeded" and self.health in WELL
-
-    @property
-    def results(self) -> list[ObjectResult]:
-        """Every object that is not unchanged."""
-        return [ObjectResult.from_json(result) for result in self.entry.get("results", ())]
 
 
 class Fleetbeat:
@@ -224,6 +183,21 @@ class Fleetbeat:
             raise self._not_departing(app)
         return self._request(app, _request_id(app, None), by, reason)
 
+    def stop(self, app: str, *, by: str, reason: str = "") -> str:
+        """End the run of ``app`` that is under way, between two waves. Returns its id.
+
+        It ends as Failed, and the same bundle is not begun again before a request, another bundle or catalog entry.
+        What is written stays; a hook at work goes on by itself. Raises Refused when there is no run.
+        """
+        run, by = self._runs.look(app).run.get("run", ""), spoken(by, "name of who asks")
+        why = f": {said}" if (said := spoken(reason)) else ""
+        if not run or not self._runs.note(app, run, {"stop": f"{by}{why}"}):
+            raise Refused(
+                f"{app}: no sync is under way. To keep one from beginning: fleetbeat hold app {app} --for 1h --reason …"
+            )
+        self.ring([app])
+        return run
+
     def ring(self, apps: Sequence[str]) -> None:
         """Have these applications looked at now, without asking for a sync."""
         if apps:
@@ -255,7 +229,7 @@ class Fleetbeat:
         """
         made = Holds(self._store).add(kind, target, seconds=seconds, scope=scope, by=by, reason=reason, cluster=cluster)
         if kind == "app":
-            self._ring([target])  # it is noted in the cluster
+            self.ring([target])  # it is noted in the cluster
         return made
 
     def lift(self, hold: str) -> Hold | None:
@@ -264,14 +238,8 @@ class Fleetbeat:
         if lifted is not None:
             looks = {app: self._runs.look(app) for app in (*Catalogs(self._store).names(), *self._departures.held())}
             waiting = [app for app, look in looks.items() if look.state.get("held") or look.run.get("window")]
-            self._ring(sorted({*waiting, *([lifted.target] if lifted.kind == "app" else [])}))
+            self.ring(sorted({*waiting, *([lifted.target] if lifted.kind == "app" else [])}))
         return lifted
-
-    def _ring(self, apps: list[str]) -> None:
-        from fleetbeat.clients.broker import publish_reconcile
-
-        if apps:
-            publish_reconcile(self._broker, apps, wire.WORK_QUEUE)
 
     def follow(self, app: str, request: str, *, timeout: float) -> Iterator[Progress | Outcome]:
         """Progress as it comes, the Outcome last. Raises StillRunning after ``timeout`` seconds.

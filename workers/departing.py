@@ -38,7 +38,7 @@ def look_at(celery: Celery, shared: Parts, app: str, look: Look) -> str:
         return f"has left the catalog; deleted in {left:.0f} s unless it comes back"
     since = str(departure.since)
     if given_up(look.state) and look.state.get("removing") == since and not look.request:
-        return f"given up: {look.state.get('message', '')}"
+        return f"not tried again: {look.state.get('message', '')}"
     # Should it come back, then everything that is missing is missing because of this, and is made anew.
     shared.runs.remember(app, {"attempted": "", "home": "", "removing": since, "given_up": ""})
     run, step, request = new_run_id(shared.runs.now()), first_step(), look.request.get("id", "")

@@ -95,7 +95,7 @@ def _reconcile(celery: Celery, shared: Parts, app: str) -> str:
     if stuck and stand_in.failed_beside(look.state) and (begun := _heal_in_force(celery, shared, look, entry)):
         return begun
     if why is None and given_up(look.state):
-        return f"given up: {look.state.get('message', '')}"
+        return f"not tried again: {look.state.get('message', '')}"
     if why is None and disputes.is_over(shared, app, look.state):
         why = "Drift"
     if why is None and look.orders.get("holds", "") != look.state.get("holds_noted", ""):
@@ -198,7 +198,7 @@ def _go_on(celery: Celery, shared: Parts, app: str, look: Look) -> str:
         shared.runs.note(app, look.run["run"], {"next": newer})
     newer_first = bool(newer) and not look.run.get("hooking")
     # Whoever asks about a deletion that waits has said what it waits for (`fleetbeat delete`).
-    said = departing.is_removal(look.run) and bool(look.request)
+    said = bool(look.run.get("stop")) or (departing.is_removal(look.run) and bool(look.request))
     held = waiting and bool(look.run.get("window") or look.run.get("others"))
     asks_again = held and _look_while_held(shared, app, look)
     ready = said or asks_again or _others_are_ready(shared, app, look)

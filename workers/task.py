@@ -15,7 +15,7 @@ from celery import Task
 from fleetbeat.clients.locks import Lease, held
 from fleetbeat.clients.runs import Fields, Refusal, Turn
 from fleetbeat.decisions.events import is_asked_again, stopped_or_goes_on
-from fleetbeat.decisions.lifecycle import MAX_TRIES, cure
+from fleetbeat.decisions.lifecycle import MAX_TRIES, STOPPED, cure
 from fleetbeat.errors import FleetbeatError, LostLock, StoreUnavailable, Transient
 from fleetbeat.wire import Doorbell
 from workers.chain import links
@@ -113,6 +113,8 @@ def _guarded(work: Work, step: Callable[[Work], Outcome]) -> Outcome:
     if int(turn.record.get("tries", 0)) > MAX_TRIES and turn.step != "report":
         text = f"{turn.step} was begun {MAX_TRIES} times and never ended: it seems to kill its worker"
         return _told(turn, _failed("WorkerLost", text, "change"))
+    if (stop := turn.record.get("stop")) and turn.step != "report":
+        return _told(turn, _failed(STOPPED, f"stopped by {stop}", "change"))
     newer = turn.record.get("next", "")
     at_work = turn.record.get("hooking")  # half a migration is worse than a late one
     if newer and newer != turn.record.get("digest") and turn.step not in ("pull", "report") and not at_work:

@@ -38,6 +38,7 @@ SECTIONS = {
     "When it went wrong": {
         "rollback": Entry(_HERE + "rollback:rollback", "Go back to an earlier bundle, and stay there."),
         "unpin": Entry(_HERE + "rollback:unpin", "Lift the pin of a rollback, and sync what the source means now."),
+        "stop": Entry(_HERE + "stop:stop", "End the sync that is under way, between two waves."),
         "hold": Entry(_HERE + "hold:hold", "Keep Fleetbeat from writing, for a time."),
         "veto": Entry(_HERE + "veto:veto", "Keep a bundle out of the whole fleet."),
     },

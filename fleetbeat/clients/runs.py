@@ -17,6 +17,7 @@ window     the run waits for a sync window: a mark of the windows it asked (work
 sight      what had moved in the cluster when a run that waits was looked at; ``stale``: the plan is older
 blocked    why a waiting run is held up by a rule or a person: a word of ``decisions.events.BLOCKS``
 others     "1": the run waits for other applications; ``looked``: ms since epoch of the last look at it meanwhile
+stop       a person has asked for its end between two stages: who and why, in words
 stands_in  the run puts back what is in force: the newer digest that fails, or why nobody knows what the source means
 rang       "1": somebody rang while a step was on its way; should it wait, that is looked at at once
 look       ms after which a waiting run is looked at on the way, for what is newer
@@ -267,9 +268,9 @@ class Runs:
                 self._store.redis.zadd(keys.DUE, dict.fromkeys(waiters, now), xx=True)
                 self._store.redis.delete(keys.waiters(app))
 
-    def note(self, app: str, run: str, fields: Fields) -> None:
-        """Add to a record without taking a turn (a newer digest seen); gone when the run is not there any more."""
-        self._store.script("run_note", [keys.run(app)], [run, *_pairs(fields)])
+    def note(self, app: str, run: str, fields: Fields) -> bool:
+        """Add to a record without taking a turn (a newer digest seen). False: the run is not there any more."""
+        return bool(self._store.script("run_note", [keys.run(app)], [run, *_pairs(fields)]))
 
     def remember(self, app: str, fields: Fields, event: Event | None = None) -> None:
         """Write what was found out between runs, and tell of it in the same transaction."""

@@ -29,6 +29,9 @@ Trigger = Literal["First", "Revision", "Spec", "Drift", "Request", "Retry", "Pen
 MAX_TRIES = 5
 
 
+#: Why a run ended that a person has stopped.
+STOPPED = "Stopped"
+
 #: seconds; a proxy's ``Retry-After`` of a year must not silence an application for a year
 LONGEST_RETRY_AFTER = 3600.0
 
@@ -95,7 +98,8 @@ def wants_run(
 
 
 def given_up(state: Mapping[str, str]) -> bool:
-    """Does this input kill its workers? Then only another digest, a changed catalog or a person tries it again."""
+    """Does this input kill its workers, or has a person stopped it? Then only another digest or catalog entry, or a
+    request, tries it again."""
     return bool(state.get("given_up"))
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from fleetbeat.decisions import progress
 from fleetbeat.decisions.choice import Order, is_suspension
 from fleetbeat.decisions.events import stamp
-from fleetbeat.decisions.lifecycle import given_up
+from fleetbeat.decisions.lifecycle import STOPPED, given_up
 from fleetbeat.decisions.windows import Verdict
 from fleetbeat.model import ObjectId, Revision
 from fleetbeat.model_results import WELL
@@ -175,8 +175,9 @@ def _failed(facts: Facts) -> Iterator[Finding]:
         return
     tried = _revision(state.get("attempted", ""), state)
     if given_up(state):
-        message = f"given up at {tried}: {_error(state)}"
-        yield Finding("GivenUp", message, help=f"push another bundle, edit the catalog, or: fleetbeat sync {app}")
+        word, told = (STOPPED, "not tried again") if state.get("reason") == STOPPED else ("GivenUp", "given up")
+        help_ = f"push another bundle, edit the catalog, or: fleetbeat sync {app}"
+        yield Finding(word, f"{told} at {tried}: {_error(state)}", help=help_)
         return
     message = f"the last sync, to {tried}, failed: {_error(state)}{_times(state)}"
     if state.get("cure") == "change":
