@@ -173,7 +173,7 @@ def _begin(
         "by": request.get("by", ""),
         "reason": request.get("reason", ""),
         "confirm_prune": request.get("confirm_prune", ""),
-        "override_windows": overrides.admitted(shared.settings.signing_key(), app, run, request),
+        "override_windows": overrides.admitted(shared.settings.signing_key(), app, run, revision.digest, request),
         "promise": request.get("promise", ""),
         "request": request.get("id", ""),
         "spec": spec,

@@ -89,7 +89,7 @@ def _next_look(shared: Parts, app: str, state: Mapping[str, str]) -> float | Non
     entry = shared.catalogs.application(app)
     retry = entry[0].sync.retry if entry is not None else Retry()
     failures = int(state.get("failures") or 0)
-    return next_look("time" if state.get("cure") == "time" else "change", failures, retry, spread=spread(app))
+    return next_look("change" if state.get("cure") == "change" else "time", failures, retry, spread=spread(app))
 
 
 def _entry(run: Mapping[str, str], state: Mapping[str, str], end: Ending, finished: int) -> dict[str, Any]:

@@ -44,7 +44,8 @@ class Row:
     def from_json(cls, data: Sequence[Any]) -> Row:
         first, last, by, since, healed_, healed_at, run, dispute = data
         return cls(
-            *(first, last, Manager.from_json(by) if by else None, since, healed_, healed_at, run),
+            *(int(first), int(last), Manager.from_json(by) if by else None, int(since), int(healed_), int(healed_at)),
+            str(run),
             dispute=Dispute.from_json(dispute) if dispute else Dispute(),
         )
 
@@ -103,8 +104,8 @@ class DriftLedger:
             {of(key): {name: Row.from_json(row) for name, row in rows.items()} for key, rows in data["rows"].items()},
             {of(key): Dispute.from_json(dispute) for key, dispute in data["often"].items()},
             tuple(data["about"]),
-            data["cluster"],
-            data["cut"],
+            str(data["cluster"]),
+            int(data["cut"]),
         )
 
 

@@ -82,8 +82,8 @@ class Dispute:
 
     @classmethod
     def from_json(cls, data: Sequence[Any]) -> Dispute:
-        heals, *rest = data
-        return cls(tuple(heals), *rest)
+        heals, truces, until, last, party = data
+        return cls(tuple(map(int, heals)), int(truces), int(until), int(last), str(party))
 
 
 #: What is remembered of an application: object → field as ``fieldsets.text`` writes it → dispute.

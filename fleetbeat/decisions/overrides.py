@@ -16,6 +16,8 @@ from fleetbeat.decisions.events import stamp
 
 #: ms for which a signature is good. A request is taken up at once, or when the run under way has ended.
 LIFE = 600_000
+#: digits of a time that somebody can mean
+_LONGEST_TIME = 15
 #: The word for a refusal, in history, events and ``Outcome.entry``.
 REASON = "OverrideRefused"
 #: What a request has instead of a signature where nobody asks for one.
@@ -39,7 +41,7 @@ def refusal(key: bytes | None, app: str, request: Mapping[str, str], now: int) -
     if key is None or not signed:
         return ""
     until, _, mac = signed.partition(" ")
-    if not mac or not until.isascii() or not until.isdigit():
+    if not mac or not until.isascii() or not until.isdigit() or len(until) > _LONGEST_TIME:
         return f"it is not signed. Whoever may override has {VARIABLE} set where he asks, as the workers have"
     asked = (request.get("id", ""), request.get("by", ""), request.get("reason", ""))
     if not hmac.compare_digest(_mac(key, app, *asked, int(until)), _ascii(mac)):
@@ -53,17 +55,19 @@ def refusal(key: bytes | None, app: str, request: Mapping[str, str], now: int) -
     return ""
 
 
-def admitted(key: bytes | None, app: str, run: str, request: Mapping[str, str]) -> str:
-    """What the run of an admitted request keeps in its record: good for this run alone, as long as that takes."""
+def admitted(key: bytes | None, app: str, run: str, digest: str, request: Mapping[str, str]) -> str:
+    """What the run of an admitted request keeps in its record: good for this run of this bundle alone, as long as that
+    takes. A copy of the record, put back when the run is over, gets no other bundle past a window.
+    """
     if not request.get("override_windows"):
         return ""
-    return _mac(key, app, run, request.get("by", ""), request.get("reason", ""), 0) if key else UNSIGNED
+    return _mac(key, app, f"{run} {digest}", request.get("by", ""), request.get("reason", ""), 0) if key else UNSIGNED
 
 
 def stands(key: bytes | None, app: str, record: Mapping[str, str]) -> bool:
     """May the run of this record go past sync windows? A record that somebody has written by hand may not."""
-    kept, run = record.get("override_windows", ""), record.get("run", "")
-    return bool(kept) and (key is None or hmac.compare_digest(admitted(key, app, run, record), _ascii(kept)))
+    kept, about = record.get("override_windows", ""), (record.get("run", ""), record.get("digest", ""))
+    return bool(kept) and (key is None or hmac.compare_digest(admitted(key, app, *about, record), _ascii(kept)))
 
 
 def told(why: str) -> str:

@@ -475,7 +475,19 @@ def test_the_drift_ledger_is_written_with_the_end_of_a_run(runs: Runs, store: St
     assert store.redis.pttl(key) == -1, "something stands"
 
 
-@pytest.mark.parametrize("text", ["", "null", "[]", "{}", '{"rows": {"x": {}}}', '{"rows": 1, "often": 2}'])
+_LATER = '{"rows": {"/ConfigMap/shop/web": {"data.k": %s}}, "often": {}, "about": [], "cluster": "prod", "cut": 0}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "null", "[]", "{}", '{"rows": {"x": {}}}', '{"rows": 1, "often": 2}'),
+        _LATER % '["2026-11-30", 2, null, 0, 0, 0, "r1", null]',
+        _LATER % '[1, 2, null, 0, 0, 0, "r1", [["x"], 0, 0, 0, ""]]',
+        _LATER % '[1, 2, null, {}, 0, 0, "r1", null]',
+        _LATER % '[1, 2, null, 0, 0, 0, "r1", null, "a later version"]',
+    ],
+)
 def test_a_drift_ledger_of_another_form_is_none(store: Store, text: str) -> None:
     store.redis.set(keys.drift("shop"), text)
     assert Drifts(store).read("shop") == DriftLedger()

@@ -55,6 +55,8 @@ def test_it_may(key: bytes | None, asked: dict[str, str], now: int) -> None:
         pytest.param(cut(request(), mac=""), NOW, "it is not signed", id="no MAC"),
         pytest.param(cut(request(), mac="ü" * 64), NOW, "or was altered", id="a MAC of other letters"),
         pytest.param(cut(request(), until="soon"), NOW, "it is not signed", id="no time"),
+        pytest.param(cut(request(), until="9" * 20), NOW, "it is not signed", id="a time beyond 64 bits"),
+        pytest.param(cut(request(), until="9" * 5000), NOW, "it is not signed", id="a time nobody lives to see"),
         pytest.param(cut(request(), until="٣"), NOW, "it is not signed", id="a digit of another script"),
         pytest.param(
             {
@@ -72,8 +74,8 @@ def test_it_may_not(asked: dict[str, str], now: int, says: str) -> None:
     assert says in refusal(KEY, "shop", asked, now)
 
 
-RUN = {"run": "20261130T140000Z-3fa9c1", "by": ASKED["by"], "reason": ASKED["reason"]}
-KEPT = admitted(KEY, "shop", RUN["run"], request())
+RUN = {"run": "20261130T140000Z-3fa9c1", "digest": "sha256:1", "by": ASKED["by"], "reason": ASKED["reason"]}
+KEPT = admitted(KEY, "shop", RUN["run"], RUN["digest"], request())
 
 
 @pytest.mark.parametrize(
@@ -84,6 +86,7 @@ KEPT = admitted(KEY, "shop", RUN["run"], request())
         pytest.param(KEY, {**RUN, "override_windows": UNSIGNED}, False, id="begun by a worker that does not ask"),
         pytest.param(KEY, {**RUN, "override_windows": request()["override_windows"]}, False, id="a request's"),
         pytest.param(KEY, {**RUN, "run": "another", "override_windows": KEPT}, False, id="of another run"),
+        pytest.param(KEY, {**RUN, "digest": "sha256:2", "override_windows": KEPT}, False, id="of another bundle"),
         pytest.param(KEY, {**RUN, "reason": "other", "override_windows": KEPT}, False, id="for another reason"),
         pytest.param(OTHER, {**RUN, "override_windows": KEPT}, False, id="another key"),
         pytest.param(KEY, {**RUN, "override_windows": "ü"}, False, id="of other letters"),
@@ -97,7 +100,7 @@ def test_what_a_run_keeps_is_good_for_that_run(key: bytes | None, record: dict[s
 
 @pytest.mark.parametrize("key", [KEY, None])
 def test_a_run_without_an_override_keeps_none(key: bytes | None) -> None:
-    assert admitted(key, "shop", RUN["run"], ASKED) == ""
+    assert admitted(key, "shop", RUN["run"], RUN["digest"], ASKED) == ""
 
 
 def test_what_is_told_does_not_help_to_forge_one() -> None:
