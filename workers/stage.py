@@ -352,13 +352,12 @@ class Stage:
         now, applied = self.work.turn.now(), self.stage.part in ("prerequisites", "objects")
         left = self.begun + timeout - now
         if left <= 0:
-            hint = f". {waiting.what_to_do()}" if applied else ""
-            return failed(waiting.Timeout(f"{self.stage.title} is not ready after {timeout:.0f} s: {message}{hint}"))
+            told = f"{self.stage.title} is not ready after {timeout:.0f} s: {message}"
+            return failed(waiting.Timeout(waiting.advised(told) if applied else told))
         if seen:
             if seen.left(now) <= 0:
-                hint = f". {waiting.what_to_do('noProgressTimeout')}" if applied else ""
-                told = f"{self.stage.title} has made no progress for {seen.limit:g} s: {message}{hint}"
-                return failed(waiting.NoProgress(told))
+                told = f"{self.stage.title} has made no progress for {seen.limit:g} s: {message}"
+                return failed(waiting.NoProgress(waiting.advised(told, "noProgressTimeout") if applied else told))
             left = min(left, seen.left(now))
         pause = min(health_pause(looks, steps.health_poll, steps.health_poll_max), max(left, 0.05))
         kept: dict[str, str | int | float] = {"stage": self.number, "stage_began": self.begun, "looks": looks}
@@ -369,7 +368,7 @@ class Stage:
         return Wait(self.work.turn.step, pause, f"{self.stage.title}: {message}", {**kept, **fields})
 
     def _unhealthy(self, bad: dict[ObjectId, Health]) -> Next:
-        return failed(waiting.Unhealthy(f"{self.stage.title}: {waiting.told(bad)}. {waiting.what_to_do()}"))
+        return failed(waiting.Unhealthy(waiting.advised(f"{self.stage.title}: {waiting.told(bad)}")))
 
 
 def _with_bundle(apis: ApiSet, manifests: Sequence[Manifest]) -> ApiSet:

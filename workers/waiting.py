@@ -16,11 +16,14 @@ from workers import memory
 DELETED = Health("Missing", "deleted externally during the sync")
 
 
-def what_to_do(field: str = "timeout") -> str:
-    """``field`` of spec.sync: the time that was up."""
+def advised(told: str, field: str = "timeout") -> str:
+    """``told``, a controller's words at its end with or without a full stop, and what to do about it.
+
+    ``field`` of spec.sync: the time that was up.
+    """
     return (
-        f"Mend it and push, give it more time by spec.sync.{field}, or leave an object out of the wait by its "
-        "annotation argocd.argoproj.io/ignore-healthcheck: 'true'"
+        f"{told.rstrip('.')}. Mend it and push, give it more time by spec.sync.{field}, or leave an object out of the "
+        "wait by its annotation argocd.argoproj.io/ignore-healthcheck: 'true'"
     )
 
 

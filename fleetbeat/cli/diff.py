@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
 import click
 
 from fleetbeat.cli import output as out
+from fleetbeat.cli.chosen import at, preview_chosen
 from fleetbeat.cli.completion import complete_application
 from fleetbeat.cli.exits import Exit, code_of, tell
 from fleetbeat.cli.session import Session
@@ -27,27 +27,32 @@ Examples:
 Exit code 0: nothing would change; 1: something would; 3 or 4: it could not be compared."""
 )
 @click.argument("app", shell_complete=complete_application)
-@click.option("--revision", help="Compare with this tag or digest instead of the catalog's.")
+@click.option("--revision", help="Compare with this tag or digest instead of what a sync would have.")
 @out.output_option
 @click.pass_context
 def diff(ctx: click.Context, app: str, revision: str | None, output: str) -> None:
     """What a sync would change, as the API server sees it.
 
     Every object is sent to the API server as a dry run, so defaults and admission count as they would in a sync.
-    Nothing is written. Values of Secrets are masked.
+    Nothing is written. Values of Secrets are masked. Where a pin or a veto keeps the newest bundle back, what is
+    compared is the bundle that a sync would have.
     """
     session: Session = ctx.obj
     application, cluster = session.application(app)
-    if revision is not None:
-        application = at(application, revision)
+    instead = ""
     try:
-        changes, refusal, _ = session.preview(application, cluster)
+        if revision is not None:
+            application = at(application, revision)
+            changes, refusal, _ = session.preview(application, cluster)
+        else:
+            (changes, refusal, _), instead = preview_chosen(session, application, cluster)
     except FleetbeatError as error:
         if code_of(error) != Exit.FAILED or ctx.find_root().params.get("debug"):
             raise
         tell(error)
         ctx.exit(Exit.CONFIGURATION)  # 1 would say that the two were compared and differ
-    left = _left(session, application)
+    left = [not_the_newest(instead)] if instead else []
+    left += _left(session, application)
     if output != "table":
         out.write({"changes": [change.to_json() for change in changes], "refusal": refusal, "notes": left}, output)
         ctx.exit(Exit.FAILED if changes else Exit.OK)
@@ -57,6 +62,10 @@ def diff(ctx: click.Context, app: str, revision: str | None, output: str) -> Non
     for line in left:
         out.say(f"note: {line}", err=True)
     ctx.exit(Exit.FAILED if changes else Exit.OK)
+
+
+def not_the_newest(held_back: str) -> str:
+    return f"not what the source means now: {held_back}"
 
 
 def _left(session: Session, application: Application) -> list[str]:
@@ -83,11 +92,3 @@ def show(changes: Sequence[Preview], refusal: str) -> None:
             out.say(click.style(line, fg=_COLOURS.get(line[:1])))
     if refusal:
         out.say(refusal)
-
-
-def at(application: Application, revision: str) -> Application:
-    """The same application with its source pinned to a tag or digest."""
-    digest = revision.rpartition("@")[2] if "sha256:" in revision else None
-    tag = None if digest else revision
-    source = dataclasses.replace(application.source, tag=tag, digest=digest, semver=None)
-    return dataclasses.replace(application, source=source)

@@ -11,6 +11,7 @@ from fleetbeat.cli import output as out
 from fleetbeat.cli.completion import complete_application
 from fleetbeat.cli.results import lines_of
 from fleetbeat.cli.session import Session, unknown_application
+from fleetbeat.decisions.events import stamp
 from fleetbeat.decisions.problems import shown
 from fleetbeat.decisions.spoken import one_line
 from fleetbeat.errors import SourceNotFound
@@ -44,7 +45,8 @@ def history(session: Session, app: str, run: str | None, output: str) -> None:
         if not entries:
             raise SourceNotFound(f"{app}: history has no run {shown(run)}. See: fleetbeat history {app}")
     if output != "table":
-        out.write(entries[0] if run else entries, output)
+        told = [_for_programs(entry) for entry in entries]
+        out.write(told[0] if run else told, output)
     elif run:
         show(entries[0])
     elif entries:
@@ -52,6 +54,11 @@ def history(session: Session, app: str, run: str | None, output: str) -> None:
         out.table(headings, [_row(entry) for entry in entries])
     else:
         out.say(f"{app} has not been synced yet.")
+
+
+def _for_programs(entry: dict[str, Any]) -> dict[str, Any]:
+    """The entry with its times in RFC 3339, in UTC."""
+    return {**entry, **{name: stamp(entry[name]) for name in ("started", "finished") if entry.get(name)}}
 
 
 def _row(entry: dict[str, Any]) -> list[str]:

@@ -84,7 +84,7 @@ def hold(
                 err=True,
             )
         if output != "table":
-            out.write(made.to_json(), output)
+            out.write(made.for_programs(), output)
             return
         out.say(f"{made.id}: {made.about} is held ({made.scope}) until {out.moment(made.until)}")
         out.say(f"To end it before: fleetbeat hold --lift {made.id}")
@@ -93,7 +93,7 @@ def hold(
 def _show(session: Session, output: str) -> None:
     found = session.holds.read()
     if output != "table":
-        out.write([one.to_json() for one in found.holds], output)
+        out.write([one.for_programs() for one in found.holds], output)
         return
     if not found.holds:
         out.say("Nothing is held.")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import click
 
+from fleetbeat.cli import output as out
+from fleetbeat.cli.chosen import preview_chosen
 from fleetbeat.cli.completion import complete_application
-from fleetbeat.cli.diff import show
+from fleetbeat.cli.diff import not_the_newest, show
 from fleetbeat.cli.session import Session, unknown_application
 
 
@@ -14,7 +16,7 @@ from fleetbeat.cli.session import Session, unknown_application
 Examples:
   fleetbeat plan shop
   fleetbeat sync shop --plan 3f9a1c22b0d4 --wait
-Exit code 0: saved; 3 or 4: it could not be compared."""
+Exit code 0: saved; 1: the bundle is vetoed, and no other was ever synced; 3 or 4: it could not be compared."""
 )
 @click.argument("app", shell_complete=complete_application)
 @click.pass_obj
@@ -29,8 +31,10 @@ def plan(session: Session, app: str) -> None:
     if entry is None:
         raise unknown_application(app, session.catalogs.names())
     application, cluster, spec = entry
-    changes, refusal, promise = session.preview(application, cluster, spec=spec, asked_for=True)
+    (changes, refusal, promise), instead = preview_chosen(session, application, cluster, spec=spec, asked_for=True)
     show(changes, refusal)
+    if instead:
+        out.say(f"note: {not_the_newest(instead)}", err=True)
     if not changes:
         click.echo(f"{app}: nothing would change")
     plan_id = session.orders.promise(promise)

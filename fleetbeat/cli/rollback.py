@@ -7,8 +7,9 @@ import json
 import click
 
 from fleetbeat.cli import output as out
+from fleetbeat.cli.chosen import at
 from fleetbeat.cli.completion import complete_application
-from fleetbeat.cli.diff import at, show
+from fleetbeat.cli.diff import show
 from fleetbeat.cli.exits import Exit
 from fleetbeat.cli.session import Session
 from fleetbeat.cli.sync import follow, whoami

@@ -138,7 +138,7 @@ def _show_one(v: View) -> None:
         "Objects": "" if v.objects is None else str(v.objects),
         "Phase": out.word(v.phase) + (f", {out.age(v.age)} ago" if v.age is not None and not v.step else ""),
         "Step": v.step,
-        "Error": v.error and f"{v.error}, {v.failures} in a row" if v.failures > 1 else v.error,
+        "Error": _error(v),
         "Drift": _drift(v),
         "Conditions": ", ".join(_condition(one) for one in v.conditions if one["type"] in _STANDING),
         "Next look": _next_look(v.next_look),
@@ -168,6 +168,12 @@ def _commit(v: View) -> str:
     commit = v.revision.commit or v.revision.revision or "unknown"
     parts = [commit, v.revision.source and f"of {v.revision.source}", v.revision.created]
     return ", ".join(part for part in parts if part)
+
+
+def _error(v: View) -> str:
+    if v.error == "Superseded":  # something newer took over, which is how it should be
+        return ""
+    return f"{v.error}, {v.failures} in a row" if v.error and v.failures > 1 else v.error
 
 
 def _drift(v: View) -> str:

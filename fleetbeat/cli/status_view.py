@@ -64,7 +64,7 @@ class View:
             "heldBack": self.held_back,
             "conditions": self.conditions,
             "drift": dict(self.drift) or None,
-            "holds": [hold.to_json() for hold in self.holds],
+            "holds": [hold.for_programs() for hold in self.holds],
             "ageSeconds": None if self.age is None else round(self.age, 1),
             "nextLookSeconds": None if self.next_look is None else round(self.next_look, 1),
         }

@@ -98,7 +98,9 @@ def follow(session: Session, app: str, request: str, timeout: float) -> Exit:
     left = left_alone(outcome.entry)
     for line in lines_of(result for result in left if (result.phase, result.id) not in shown):
         out.say(line)
-    out.say(f"{app}: {out.word(outcome.phase)}, {out.word(outcome.health)} at {outcome.revision}")
+    # A request that was refused has looked at no bundle: there is nothing whose health could be told.
+    stand = f", {out.word(outcome.health)} at {outcome.revision}" if outcome.revision.digest else ""
+    out.say(f"{app}: {out.word(outcome.phase)}{stand}")
     if outcome.message:
         out.say(outcome.message, err=outcome.phase != "Succeeded")
     if outcome.held_back:

@@ -168,11 +168,11 @@ class _News:
 
     def _tell(self, app: str, state: dict[str, str]) -> None:
         words = tuple(state.get(name, "") for name in ("sync", "health", "phase", "message"))
-        if state and words != self._told.get(app):
+        if any(words) and words != self._told.get(app):
             self._told[app] = words
-            sync, health, phase, message = words
-            said = message.partition("\n")[0]
-            _say(f"{app}: {out.word(sync)}, {out.word(health)}, {out.word(phase)}: {said}")
+            *standing, message = words  # of an application that is new some are not known yet
+            told = ", ".join(out.word(word) for word in standing if word)
+            _say(f"{app}: " + ": ".join(filter(None, (told, message.partition("\n")[0]))))
 
 
 def _say(text: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 
 import click
@@ -10,6 +9,7 @@ import click
 from fleetbeat.cli import output as out
 from fleetbeat.cli.session import Session
 from fleetbeat.cli.sync import whoami
+from fleetbeat.decisions.events import stamp
 
 _DIGEST = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
 
@@ -37,7 +37,8 @@ def veto(session: Session, digest: str | None, reason: str, lift: bool, output: 
             raise click.UsageError("give the digest that is meant")
         found = session.orders.vetoes()
         if output != "table":
-            out.write([dataclasses.asdict(order) for order in found], output)
+            told = [{"digest": o.digest, "by": o.by, "reason": o.reason, "since": stamp(o.at)} for o in found]
+            out.write(told, output)
         elif found:
             rows = [[order.digest, order.by, out.moment(order.at), order.reason] for order in found]
             out.table(["DIGEST", "BY", "SINCE", "REASON"], rows)

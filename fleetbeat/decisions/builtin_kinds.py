@@ -64,6 +64,51 @@ storage.k8s.io/v1beta1 cluster VolumeAttributesClass
 """
 
 
+#: As kubectl takes them.
+_SHORT = {
+    "CertificateSigningRequest": "csr",
+    "ComponentStatus": "cs",
+    "ConfigMap": "cm",
+    "CronJob": "cj",
+    "CustomResourceDefinition": "crd crds",
+    "DaemonSet": "ds",
+    "Deployment": "deploy",
+    "Endpoints": "ep",
+    "Event": "ev",
+    "HorizontalPodAutoscaler": "hpa",
+    "Ingress": "ing",
+    "LimitRange": "limits",
+    "Namespace": "ns",
+    "NetworkPolicy": "netpol",
+    "Node": "no",
+    "PersistentVolume": "pv",
+    "PersistentVolumeClaim": "pvc",
+    "Pod": "po",
+    "PodDisruptionBudget": "pdb",
+    "PriorityClass": "pc",
+    "ReplicaSet": "rs",
+    "ReplicationController": "rc",
+    "ResourceQuota": "quota",
+    "Service": "svc",
+    "ServiceAccount": "sa",
+    "StatefulSet": "sts",
+    "StorageClass": "sc",
+    "VolumeAttributesClass": "vac",
+}
+
+
+def _spoken(kind: str) -> tuple[str, ...]:
+    """``cm`` and ``configmaps``: what people say for a kind in place of its name."""
+    name = kind.lower()
+    if name == "endpoints":
+        plural = name
+    elif name.endswith("y"):
+        plural = f"{name[:-1]}ies"
+    else:
+        plural = f"{name}es" if name.endswith("s") else f"{name}s"
+    return (*_SHORT.get(kind, "").split(), plural)
+
+
 def _resources() -> tuple[ApiResource, ...]:
     found = []
     preferred: dict[str, str] = {}
@@ -71,8 +116,11 @@ def _resources() -> tuple[ApiResource, ...]:
         api_version, scope, *kinds = line.split()
         group, _, version = api_version.rpartition("/")
         first = preferred.setdefault(group, version) == version
-        # No plural: it is only for URLs, and whoever has a URL to ask asks the cluster for its kinds.
-        found += [ApiResource(group, version, kind, "", scope == "namespaced", first) for kind in kinds]
+        # No plural for URLs: whoever has one to ask asks the cluster for its kinds.
+        found += [
+            ApiResource(group, version, kind, "", scope == "namespaced", first, short_names=_spoken(kind))
+            for kind in kinds
+        ]
     return tuple(found)
 
 

@@ -25,6 +25,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
 from fleetbeat.decisions import hold_targets
+from fleetbeat.decisions.events import stamp
 from fleetbeat.model import Application, ObjectId
 
 HoldKind = Literal["app", "cluster", "namespace", "object", "label"]
@@ -92,6 +93,10 @@ class Hold:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+    def for_programs(self) -> dict[str, Any]:
+        """What ``-o json`` shows: ``to_json`` with times in RFC 3339, in UTC."""
+        return {**self.to_json(), "since": stamp(self.since), "until": stamp(self.until)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Hold:

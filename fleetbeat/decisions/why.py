@@ -8,6 +8,7 @@ waits says what for, and only when none is under way does it matter how the last
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -134,7 +135,7 @@ def _waiting(facts: Facts) -> Iterator[Finding]:
             message = f"{run.get('step', '')}: waits for others (spec.dependsOn): {'; '.join(facts.unmet.values())}"
         help_ = "; ".join(f"fleetbeat why {name}" for name in list(facts.unmet)[:3])
     elif blocked == "Hold":
-        help_ = "fleetbeat hold lists them; to end one: fleetbeat hold --lift ID"
+        help_ = f"fleetbeat hold lists them; to end it: {_lift(run.get('message', ''))}"
     elif blocked == "ConfirmationNeeded":
         until, help_ = None, f"fleetbeat delete {app} --confirm"
     yield Finding(blocked, message, until=until, help=help_)
@@ -171,20 +172,24 @@ def _trouble(facts: Facts) -> Iterator[Finding]:
 
 def _failed(facts: Facts) -> Iterator[Finding]:
     state, app = facts.state, facts.app
-    if state.get("trouble") or facts.run or state.get("phase") not in ("Failed", "Error"):
+    again = facts.run.get("trigger") == "Retry"
+    if state.get("trouble") or (facts.run and not again) or state.get("phase") not in ("Failed", "Error"):
         return
     tried = _revision(state.get("attempted", ""), state)
-    if given_up(state):
+    if given_up(state) and not again:
         word, told = (STOPPED, "not tried again") if state.get("reason") == STOPPED else ("GivenUp", "given up")
         help_ = f"push another bundle, edit the catalog, or: fleetbeat sync {app}"
         yield Finding(word, f"{told} at {tried}: {_error(state)}", help=help_)
         return
     message = f"the last sync, to {tried}, failed: {_error(state)}{_times(state)}"
-    if state.get("cure") == "change":
+    if again:
+        help_ = "tried again at this moment" + ("; mend it and push" if state.get("cure") == "change" else "")
+    elif state.get("cure") == "change":
         help_ = f"mend it and push, or edit the catalog; tried again at each interval, or by: fleetbeat sync {app}"
     else:
         help_ = f"tried again by itself, or now: fleetbeat sync {app}"
-    yield Finding(state.get("reason") or "ReconciliationFailed", message, until=_due(facts), help=help_)
+    until = None if again else _due(facts)
+    yield Finding(state.get("reason") or "ReconciliationFailed", message, until=until, help=help_)
 
 
 def _held_back(facts: Facts) -> Iterator[Finding]:
@@ -207,10 +212,10 @@ def _conflict(facts: Facts) -> Iterator[Finding]:
         mine = [condition for condition in told if condition["type"] == rule]
         if not mine:
             continue
-        first = min(datetime.fromisoformat(condition["until"]) for condition in mine)
+        first = min(mine, key=lambda condition: datetime.fromisoformat(condition["until"]))
         more = f" (and {len(mine) - 1} more)" if len(mine) > 1 else ""
-        message = mine[0]["message"].removeprefix(f"{rule}: ") + more
-        until = int(first.timestamp() * 1000)
+        message = first["message"].removeprefix(f"{rule}: ") + more
+        until = int(datetime.fromisoformat(first["until"]).timestamp() * 1000)
         yield Finding(rule, message, until=until, help=f"put back now: fleetbeat sync {facts.app}")
 
 
@@ -219,8 +224,17 @@ def _held(facts: Facts) -> Iterator[Finding]:
     if told:
         more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
         until = int(facts.state["held_until"]) if facts.state.get("held_until") else None
-        help_ = "to end a hold: fleetbeat hold --lift ID; an annotation: take it off"
+        help_ = _lift(told[0]) if _HOLD.search(told[0]) else "take the annotation off, or wait for its end"
         yield Finding("Hold", told[0] + more, until=until, help=help_)
+
+
+def _lift(told: str) -> str:
+    """The command that ends the first hold which is told of; every text of a hold names its id before its reason."""
+    found = _HOLD.search(told)
+    return f"fleetbeat hold --lift {found[1] if found else 'ID'}"
+
+
+_HOLD = re.compile(r"\bhold ([0-9a-f]{6}) of ")
 
 
 def _refused_prune(facts: Facts) -> Iterator[Finding]:
@@ -240,6 +254,8 @@ def _out_of_sync(facts: Facts) -> Iterator[Finding]:
     message = told[0] + more if told else f"something differs: {state.get('message', '')}"
     confirm = any("confirm" in text.lower() for text in told)
     help_ = f"fleetbeat sync {facts.app} --confirm-prune" if confirm else f"fleetbeat diff {facts.app}"
+    if told and told[0].endswith("self-heal is off"):
+        help_ += "; it stays, whoever asks for a sync, until its manifest changes or spec.sync.selfHeal is true"
     yield Finding("OutOfSync", message, help=help_)
 
 

@@ -284,8 +284,8 @@ def test_commands_tell_times_by_the_servers_clock(site: Site, tmp_path: Path) ->
         assert [event["reason"] for event in seen] == ["Progressing", "SyncWindow"]
         assert began <= ms(seen[0]["timestamp"]) <= ms(seen[1]["timestamp"]) <= before
         hold = json.loads(made)
-        assert before <= hold["since"] <= after
-        assert hold["until"] == hold["since"] + 10_000
+        assert before <= ms(hold["since"]) <= after
+        assert ms(hold["until"]) == ms(hold["since"]) + 10_000
         assert hold in json.loads(holds)
 
 

@@ -11,13 +11,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from fleetbeat.cli.diff import at
+from fleetbeat.cli.chosen import at
 from fleetbeat.cli.exits import Exit
 from fleetbeat.cli.main import cli
 from fleetbeat.cli.preview import Previewed
 from fleetbeat.cli.session import Session
 from fleetbeat.client import Outcome, Progress, Request
 from fleetbeat.clients.holds import Held
+from fleetbeat.clients.runs import Look
+from fleetbeat.decisions.choice import Order
 from fleetbeat.decisions.promise import Promise
 from fleetbeat.engine.preview import Preview
 from fleetbeat.errors import FleetbeatError, ManifestError, SourceNotFound, SourceUnavailable, StillRunning
@@ -25,6 +27,7 @@ from fleetbeat.model import Application, Cluster, Destination, ObjectId, Revisio
 from fleetbeat.model_results import ObjectResult
 
 DIGEST = "sha256:" + "a" * 64
+NEWEST = "sha256:" + "b" * 64
 CONFIG = ObjectId("", "ConfigMap", "shop", "web-config")
 SHOP = Application("shop", Source("r.example.com/shop", tag="stable"), Destination("prod"))
 
@@ -50,11 +53,31 @@ class NothingHeld:
         return Held((), 0)
 
 
+class Ordered:
+    """Pins, vetoes and what is in force."""
+
+    def __init__(self, pin: str = "", vetoed: str = "", in_force: str = "") -> None:
+        self._pin, self._vetoed, self._in_force = pin, vetoed, in_force
+
+    def pins(self, app: str) -> Order | None:
+        return Order(self._pin, "ada", "loses orders") if self._pin else None
+
+    def vetoed(self, digest: str) -> Order | None:
+        return Order(digest, "ada") if digest == self._vetoed else None
+
+    def promise(self, promise: Promise) -> str:
+        return f"plan-of-{promise.digest[7:11]}"
+
+    def look(self, app: str) -> Look:
+        return Look({}, {"digest": self._in_force}, {})
+
+
 class Fake(Session):
     def __init__(self, *events: Progress | Outcome | Exception, previews: tuple[list[Preview], str] = ([], "")) -> None:
         self.fleetbeat = Client(list(events))  # type: ignore[assignment]
         self._previews = previews
         self.compared: Application | None = None
+        self.orders = self.runs = Ordered()  # type: ignore[assignment]
         self.holds = NothingHeld()  # type: ignore[assignment]
 
     def application(self, name: str) -> tuple[Application, Cluster]:
@@ -64,7 +87,7 @@ class Fake(Session):
         self, application: Application, cluster: Cluster, *, spec: str = "", asked_for: bool = False
     ) -> Previewed:
         self.compared = application
-        return Previewed(*self._previews, Promise(application.name, "", spec))
+        return Previewed(*self._previews, Promise(application.name, application.source.digest or NEWEST, spec))
 
 
 def outcome(phase: str, health: str, message: str = "1 configured") -> Outcome:
@@ -211,3 +234,55 @@ def test_diff_exits_with_1_only_when_it_has_compared(error: FleetbeatError, code
 def test_revision_pins_the_source(text: str, tag: str | None, digest: str | None) -> None:
     source = at(SHOP, text).source
     assert (source.oci, source.tag, source.digest, source.semver) == ("r.example.com/shop", tag, digest, None)
+
+
+@pytest.mark.parametrize(
+    ("ordered", "compared", "note"),
+    [
+        (Ordered(), None, ""),
+        (Ordered(pin=DIGEST, in_force=DIGEST), DIGEST, "pinned to aaaaaaaaaaaa by ada: loses orders"),
+        (Ordered(vetoed=NEWEST, in_force=DIGEST), DIGEST, "bbbbbbbbbbbb is vetoed by ada; aaaaaaaaaaaa stays in force"),
+        (
+            Ordered(vetoed=NEWEST, in_force=NEWEST),
+            None,
+            "bbbbbbbbbbbb is vetoed by ada; it is in force already and stays",
+        ),
+    ],
+    ids=["newest", "pinned", "newest vetoed", "vetoed and in force"],
+)
+def test_diff_and_plan_are_of_the_bundle_a_sync_would_have(ordered: Ordered, compared: str | None, note: str) -> None:
+    """A plan of the newest bundle was refused as long as the pin stood, with the advice to make the same one again."""
+    for command in ("diff", "plan"):
+        session = Fake()
+        session.orders = session.runs = ordered  # type: ignore[assignment]
+        session.catalogs = Entry()  # type: ignore[assignment]
+        shown = invoke(session, command, "shop")
+        assert shown.exit_code == Exit.OK, shown.output
+        assert session.compared is not None
+        assert session.compared.source.digest == compared
+        assert shown.stderr == (f"note: not what the source means now: {note}\n" if note else "")
+    assert f"plan-of-{(compared or NEWEST)[7:11]}" in shown.stdout
+
+
+class Entry:
+    def application(self, name: str) -> tuple[Application, Cluster, str]:
+        return SHOP, Cluster("prod"), "spec"
+
+
+def test_no_plan_of_a_bundle_that_a_veto_keeps_out() -> None:
+    session = Fake()
+    session.orders = session.runs = Ordered(vetoed=NEWEST)  # type: ignore[assignment]
+    session.catalogs = Entry()  # type: ignore[assignment]
+    shown = invoke(session, "plan", "shop")
+    assert shown.exit_code == Exit.FAILED
+    told = "shop: bbbbbbbbbbbb is vetoed by ada; nothing else was ever synced. To let it in: fleetbeat veto --lift"
+    assert shown.stderr == f"error: {told} {NEWEST}\n"
+    assert invoke(session, "diff", "shop").exit_code == Exit.CONFIGURATION, "nothing was compared"
+    named = invoke(session, "diff", "shop", "--revision", "v2")
+    assert named.exit_code == Exit.OK, "what is asked for by name is compared whatever stands in its way"
+
+
+def test_a_refused_request_tells_no_health_of_no_bundle() -> None:
+    refused = Outcome("shop", "run-1", "Failed", "OutOfSync", "Healthy", "windows are not overridden", Revision(""), {})
+    shown = invoke(Fake(refused), "sync", "shop", "--wait")
+    assert (shown.stdout, shown.stderr) == ("shop: Failed\n", "windows are not overridden\n")

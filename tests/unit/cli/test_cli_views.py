@@ -16,6 +16,10 @@ from fleetbeat.clients.catalogs import CatalogStatus
 from fleetbeat.clients.holds import Held
 from fleetbeat.clients.pulse import Pulse
 from fleetbeat.clients.runs import Look
+from fleetbeat.decisions.choice import Order
+from fleetbeat.decisions.events import stamp
+from fleetbeat.decisions.holds import Hold
+from fleetbeat.model import Application, Cluster, Destination, Source
 
 NOW = 1_796_000_000_000
 DIGEST = "sha256:" + "ab" * 32
@@ -87,6 +91,9 @@ class Catalogs:
 
     def names(self) -> list[str]:
         return self._names
+
+    def application(self, name: str) -> tuple[Application, Cluster, str]:
+        return SHOP, Cluster("prod"), name
 
     def status(self) -> CatalogStatus:
         return CatalogStatus(NOW, self._error, "x", NOW)
@@ -265,3 +272,38 @@ def test_history_without_such_a_run() -> None:
     shown = invoke(Fake({"shop": look(HEALTHY)}, entries=[ENTRY]), "history", "shop", "--run", "nope")
     assert shown.exit_code == Exit.FAILED
     assert "no run 'nope'" in shown.stderr
+
+
+SHOP = Application("shop", Source("r.example.com/shop", tag="stable"), Destination("prod"))
+STANDS = Hold("3fa9c1", "app", "shop", "sync", "ada", "draining", NOW - 60_000, NOW + 60_000)
+
+
+class OneHeld:
+    def read(self) -> Held:
+        return Held((STANDS,), int(NOW))
+
+
+class OneVetoed:
+    def vetoes(self) -> list[Order]:
+        return [Order("sha256:" + "c" * 64, "ada", "loses orders", NOW)]
+
+
+@pytest.mark.parametrize("command", ["history shop", "hold", "veto", "status shop"])
+def test_programs_get_times_in_rfc_3339(command: str) -> None:
+    """They were milliseconds in some commands and text in others."""
+    session = Fake({"shop": look(HEALTHY)}, entries=[{**ENTRY, "started": NOW - 1500, "finished": NOW}])
+    session.holds, session.orders = OneHeld(), OneVetoed()  # type: ignore[assignment]
+    told = json.loads(invoke(session, *command.split(), "-o", "json").stdout)
+    one = told["holds"][0] if command == "status shop" else told[0]
+    times = {name: one[name] for name in ("started", "finished", "since", "until") if name in one}
+    expected = {
+        "history shop": {"started": stamp(NOW - 1500), "finished": stamp(NOW)},
+        "veto": {"since": stamp(NOW)},
+    }
+    assert times == expected.get(command, {"since": stamp(NOW - 60_000), "until": stamp(NOW + 60_000)})
+
+
+def test_what_was_taken_over_by_something_newer_is_no_error() -> None:
+    shown = invoke(Fake({"shop": look({**HEALTHY, "phase": "Superseded", "reason": "Superseded"})}), "status", "shop")
+    assert "Error:" not in shown.stdout
+    assert "Superseded" in shown.stdout

@@ -61,3 +61,23 @@ def test_each_change_is_said_once(said: list[str]) -> None:
         [],
         ["The catalog is in order again.", "shop: gone from the catalog"],
     ]
+
+
+def test_of_a_new_application_only_what_is_known_is_said(said: list[str]) -> None:
+    class Told(Runs):
+        states = ({}, {"sync": "", "due": "1"}, {"sync": "OutOfSync"}, SYNCED)
+        now = 0
+
+        def look(self, app: str) -> Look:
+            assert app == "shop"
+            return Look({}, self.states[self.now], {})
+
+    session = Session()
+    session.catalogs, session.runs = Catalogs(), (runs := Told())  # type: ignore[assignment]
+    news = up_run._News(session, "left over from the last time")
+    for runs.now in range(len(Told.states)):
+        news()
+    assert [click.unstyle(line) for line in said] == [
+        "shop: OutOfSync",
+        "shop: Synced, Healthy, Succeeded: 2 unchanged",
+    ]

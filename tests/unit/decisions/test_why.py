@@ -146,7 +146,7 @@ def blocked(word: str, message: str) -> dict[str, str]:
         ),
         pytest.param(
             facts(run=blocked("Hold", "wave 0 waits: hold 3fa9c1 of cluster prod by ada until T: drain.")),
-            *("Hold", "apply:0: wave 0 waits: hold 3fa9c1", LATER, "fleetbeat hold --lift ID"),
+            *("Hold", "apply:0: wave 0 waits: hold 3fa9c1", LATER, "fleetbeat hold --lift 3fa9c1"),
             id="a run waits for a hold",
         ),
         pytest.param(
@@ -155,7 +155,7 @@ def blocked(word: str, message: str) -> dict[str, str]:
                 "Hold",
                 "ConfigMap shop/web: data.k changed by kubectl-edit; self-heal is disabled",
                 LATER,
-                "take it off",
+                "take the annotation off",
             ),
             id="an object is left as it is",
         ),
@@ -210,6 +210,14 @@ def blocked(word: str, message: str) -> dict[str, str]:
             ),
             *("OutOfSync", "ConfigMap shop/web is kept: Prune=confirm", None, "--confirm-prune"),
             id="kept until confirmed",
+        ),
+        pytest.param(
+            facts(
+                {**WELL, "sync": "OutOfSync"},
+                results=[{"id": "/ConfigMap/shop/web", "outcome": "skipped", "reason": "data.k; self-heal is off"}],
+            ),
+            *("OutOfSync", "ConfigMap shop/web is skipped: data.k", None, "until its manifest changes or spec.sync"),
+            id="left as it was changed by hand",
         ),
         pytest.param(facts({**WELL, "health": "Degraded"}), "HealthCheckFailed", "Degraded", None, "", id="degraded"),
         pytest.param(facts({}), "NotSyncedYet", "not looked at yet", LATER, "fleetbeat sync shop", id="new"),
@@ -304,3 +312,41 @@ def test_as_json() -> None:
         "until": "2026-11-30T00:54:20.000Z",
         "help": "fleetbeat windows shop; to go past it: fleetbeat sync shop --override-windows --reason …",
     }
+
+
+def test_a_retry_under_way_does_not_hide_what_it_repeats() -> None:
+    retries = facts(FAILED, run={**WAITS, "trigger": "Retry", "message": "wave 0: Deployment shop/web is Progressing"})
+    first, second = why(retries)
+    assert (first.rule, first.blocks, first.until) == ("Rejected", True, None)
+    assert "spec.replicas: must not be negative (3 times in a row)" in first.message
+    assert first.help == "tried again at this moment; mend it and push"
+    assert (second.rule, second.blocks) == ("Progressing", False)
+    assert rules(why(facts(FAILED, run={**WAITS, "message": "wave 0"}))) == [], "another bundle has all its chances"
+
+
+def test_the_end_that_is_told_is_that_of_the_field_that_is_told() -> None:
+    two = told(("Conflict", "data.a is rewritten until later", LATER), ("Conflict", "data.b is until now", NOW + 5000))
+    (found,) = why(facts({**WELL, "sync": "OutOfSync", "conflicts": two}))
+    assert (found.message, found.until) == ("data.b is until now (and 1 more)", NOW + 5000)
+
+
+@pytest.mark.parametrize(
+    ("message", "help_"),
+    [
+        (
+            "ConfigMap shop/web: hold 3fa9c1 of app shop by ada until T: a hold 999999 of old",
+            "fleetbeat hold --lift 3fa9c1",
+        ),
+        ("ConfigMap shop/web: self-heal hold 0a1b2c of label a=b by ada until T: x", "fleetbeat hold --lift 0a1b2c"),
+        (
+            "ConfigMap shop/web: self-heal is disabled until T by annotation …",
+            "take the annotation off, or wait for its end",
+        ),
+    ],
+)
+def test_what_ends_a_hold_is_told_with_its_id(message: str, help_: str) -> None:
+    (found,) = why(facts({**WELL, "sync": "OutOfSync", "held": json.dumps([{"message": message}])}))
+    assert (found.rule, found.help) == ("Hold", help_)
+    if "hold " in message:
+        waits = facts(run=blocked("Hold", message.removeprefix("ConfigMap shop/web: ")))
+        assert why(waits)[0].help.endswith(help_)
