@@ -23,7 +23,7 @@ from fleetbeat.model import Retry, Revision
 from fleetbeat.model_results import HealthStatus, ObjectResult, Outcome, Phase, SyncStatus
 
 #: What started a run, as history tells it.
-Trigger = Literal["First", "Revision", "Spec", "Drift", "Request", "Retry", "Pending", "Removed", "Hold"]
+Trigger = Literal["First", "Revision", "Spec", "Drift", "Request", "Retry", "Removed", "Hold"]
 
 #: A step that began this often and never ended is killing its workers (field case j5).
 MAX_TRIES = 5

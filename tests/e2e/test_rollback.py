@@ -67,6 +67,12 @@ def test_a_rollback_prunes_stays_is_healed_and_ends_with_unpin(two: tuple[Fleet,
     assert f"pinned to {digests[0][7:19]} by " in told
     assert "2 loses orders" in told
 
+    planned = run(fleet, "plan", app)
+    assert "note: not what the source means now: pinned to" in planned.stderr
+    plan_id = planned.stdout.rpartition(" ")[2].strip()
+    carried = run(fleet, "sync", app, "--plan", plan_id, "--wait")
+    assert carried.returncode == 0, "a plan is of the bundle that a sync would have" + carried.stderr
+
     assert run(fleet, "unpin", app, "--wait").returncode == 0
     assert version(fleet, namespace) == "3"
     assert fleet.history(app)[0]["revision"]["digest"] == third
