@@ -6,7 +6,6 @@ Writes are counted in the API server's audit log.
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,10 +17,10 @@ from fleet import Fleet, config_map, outcomes
 from people import Hands
 from twelve import KINDS, WAYS, Drifting, Object, content
 from waiting import wait_for
+from watching import watching
 
 from fleetbeat.clients.watch_lease import watchers
 from fleetbeat.local.cluster import Cluster
-from fleetbeat.local.process import Process
 
 Body = dict[str, Any]
 
@@ -106,16 +105,8 @@ def watched(fleet: Fleet, cluster: Cluster) -> Iterator[tuple[str, Drifting]]:
     """(application, its objects), each kind of them followed by a watch. The interval is an hour: no tick helps."""
     drifting = Drifting.make(make_namespace(cluster, fleet.name("watched")))
     app = fleet.name("watched")
-    watch = Process(
-        "watch-kinds",
-        [sys.executable, "-m", "scheduler.watch"],
-        log=fleet.folder / "watch-kinds.log",
-        env={**fleet.env, "FLEETBEAT_WATCH_GAP": "0.05"},  # one edit after the other is no storm here
-    )
     position = cluster.audit_position()
-    watch.start()
-    try:
-        wait_for(lambda: all(watchers(fleet.store, fleet.clusters).values()), timeout=60, what="the watch to begin")
+    with watching(fleet, FLEETBEAT_WATCH_GAP="0.05"):  # one edit after the other is no storm here
         fleet.push(app, [one.manifest for one in drifting.objects])
         fleet.application(app, namespace=drifting.namespace)
         fleet.wait_run(app, phase="Succeeded")
@@ -128,8 +119,6 @@ def watched(fleet: Fleet, cluster: Cluster) -> Iterator[tuple[str, Drifting]]:
 
         wait_for(followed, timeout=60, what="a watch of each kind", every=0.2)
         yield app, drifting
-    finally:
-        watch.stop(grace=10)
 
 
 def one_run(fleet: Fleet, app: str, what: str, act: Callable[[], object]) -> Body:
