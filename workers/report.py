@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import orjson
 
@@ -56,7 +56,7 @@ def report(work: Work) -> Outcome:
     application = _application(work)
     rules, first = custom.mark(application.health_rules) if application else "", not state.get("inventory")
     judge_anew = not first and rules != state.get("rules", "")
-    health: HealthStatus = worst([Health(entry.health) for entry in known.values()]) if known else "Healthy"  # type: ignore[arg-type]
+    health = health_of((entry.health for entry in known.values()), end.phase, state.get("health", ""))
     revision = Revision(
         record["digest"],
         record.get("tag", ""),
@@ -166,6 +166,17 @@ def _ending(record: dict[str, str], results: Sequence[ObjectResult], plan: Plan)
         more = f" (and {len(left) - 1} more)" if len(left) > 1 else ""
         return Ending(end.phase, f"{end.message}. {first} is left as it is: {why}{more}", "Held")
     return end
+
+
+def health_of(known: Iterable[str], phase: str, before: str) -> HealthStatus:
+    """``known``: health of each object; ``before``: the application's health so far, "" = never known.
+
+    Without an object it is Healthy when that is what was wanted, and else what it was: of a first sync that failed
+    before it wrote anything nobody can say that it is well.
+    """
+    if found := [Health(one) for one in known]:  # type: ignore[arg-type]
+        return worst(found)
+    return "Healthy" if phase == "Succeeded" else before or "Unknown"  # type: ignore[return-value]
 
 
 def _why_left_alone(plan: Plan) -> str:

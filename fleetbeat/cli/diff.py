@@ -51,8 +51,7 @@ def diff(ctx: click.Context, app: str, revision: str | None, output: str) -> Non
             raise
         tell(error)
         ctx.exit(Exit.CONFIGURATION)  # 1 would say that the two were compared and differ
-    left = [not_the_newest(instead)] if instead else []
-    left += _left(session, application)
+    left = notes(session, application, instead)
     if output != "table":
         out.write({"changes": [change.to_json() for change in changes], "refusal": refusal, "notes": left}, output)
         ctx.exit(Exit.FAILED if changes else Exit.OK)
@@ -64,19 +63,16 @@ def diff(ctx: click.Context, app: str, revision: str | None, output: str) -> Non
     ctx.exit(Exit.FAILED if changes else Exit.OK)
 
 
-def not_the_newest(held_back: str) -> str:
-    return f"not what the source means now: {held_back}"
-
-
-def _left(session: Session, application: Application) -> list[str]:
-    """What keeps a sync from writing what differs, or some of it."""
+def notes(session: Session, application: Application, held_back: str) -> list[str]:
+    """What keeps a sync from writing what differs, or some of it; ``held_back``: from having the newest bundle."""
     from fleetbeat.decisions.bypasses import Bypasses
     from fleetbeat.decisions.holds import Subject, standing, told
 
     found = session.holds.read()
     whole = told(standing(found.holds, Subject.of(application), "sync", found.now))
     left = Bypasses.of(application, holds_there=found.holds, now=found.now)
-    said = [f"suspended by {application.suspended} in the catalog: nothing is synced"] if application.suspended else []
+    said = [f"not what the source means now: {held_back}"] if held_back else []
+    said += [f"suspended by {application.suspended} in the catalog: nothing is synced"] if application.suspended else []
     said += [f"nothing is written: {whole.why}"] if whole else []
     said += [f"what was changed by hand stays: {left.drift.why}"] if left.drift else []
     return said + ([f"nothing is pruned: {left.prune.why}"] if left.prune else [])

@@ -23,7 +23,7 @@ class Exit(enum.IntEnum):
 
 
 EPILOG = (
-    "Exit codes: 0 ok; 1 the thing itself failed, or differs (diff); 2 wrong usage; "
+    "Exit codes: 0 ok; 1 the thing itself failed, differs (diff) or blocks (why); 2 wrong usage; "
     "3 configuration or catalog; 4 something cannot be reached or refuses us; 5 time is up."
 )
 

@@ -7,7 +7,7 @@ import click
 from fleetbeat.cli import output as out
 from fleetbeat.cli.chosen import preview_chosen
 from fleetbeat.cli.completion import complete_application
-from fleetbeat.cli.diff import not_the_newest, show
+from fleetbeat.cli.diff import notes, show
 from fleetbeat.cli.session import Session, unknown_application
 
 
@@ -33,8 +33,8 @@ def plan(session: Session, app: str) -> None:
     application, cluster, spec = entry
     (changes, refusal, promise), instead = preview_chosen(session, application, cluster, spec=spec, asked_for=True)
     show(changes, refusal)
-    if instead:
-        out.say(f"note: {not_the_newest(instead)}", err=True)
+    for line in notes(session, application, instead):
+        out.say(f"note: {line}", err=True)
     if not changes:
         click.echo(f"{app}: nothing would change")
     plan_id = session.orders.promise(promise)
