@@ -180,8 +180,9 @@ def _advance(task: Task[Any, Any], shared: Parts, turn: Turn, outcome: Next | Wa
     event = None
     if not is_asked_again(turn.record.get("blocked", ""), turn.step, outcome.step):
         fields |= {"message": "", "blocked": ""}
-        # One that is superseded does not go on: its end is told instead.
-        event = None if "superseded" in outcome.fields else stopped_or_goes_on(turn.record, "", "")
+        # One that is superseded or stopped does not go on: its end is told instead.
+        ends = "superseded" in outcome.fields or outcome.fields.get("error") == STOPPED
+        event = None if ends else stopped_or_goes_on(turn.record, "", "")
     if not shared.runs.advance(turn, outcome.step, fields, event):
         raise LostLock("taken over while working")
     count = fields.get("stages", turn.record.get("stages"))

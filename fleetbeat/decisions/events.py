@@ -167,7 +167,8 @@ def ended(run: Mapping[str, str], entry: Mapping[str, Any]) -> Event:
         f"{_GROUP}/count": str(entry["count"]) if entry["count"] > 1 else "",
     }
     severity: Severity = "error" if phase in ("Failed", "Error") else "info"
-    return _event(reason, f"{phase}: {entry['message']}", run, severity, **found)
+    told = entry["message"] if phase == reason else f"{phase}: {entry['message']}"
+    return _event(reason, told, run, severity, **found)
 
 
 def stopped_or_goes_on(run: Mapping[str, str], blocked: str, message: str) -> Event | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -69,6 +70,10 @@ def test_a_sync_at_a_shut_window(fleet: Fleet, namespace: str) -> None:
     waits(fleet, app)
     entry = stopped(fleet, app)
     assert outcomes(entry) == {f"ConfigMap {namespace}/web": "skipped"}
+    told = [json.loads(line)["reason"] for line in run(fleet, "events", app, "-o", "json").stdout.splitlines()]
+    assert "SyncWindow" in told
+    assert "Unblocked" not in told
+    assert told[-1] == "Stopped"
     fleet.leave(app)
     wait_for(lambda: any(e["trigger"] == "Removed" for e in fleet.history(app)), timeout=60, what="the deletion")
 

@@ -59,7 +59,7 @@ def entry(**more: Any) -> dict[str, Any]:
             ended(RUN, entry(phase="Superseded", error="Superseded", message="by b")),
             "Superseded",
             "info",
-            "Superseded: by b",
+            "by b",
         ),
         (ended(RUN, entry(phase="Failed", error="UnsafeBundle", message="x")), "ArtifactFailed", "error", "Failed: x"),
         (stopped_or_goes_on(RUN, "SyncWindow", "shut"), "SyncWindow", "info", "shut"),
