@@ -101,9 +101,17 @@ class Child:
                 os.kill(self._pid, number)
 
     def kill(self) -> None:
-        """SIGKILL; returns when it is gone."""
+        """SIGKILL; returns when it is gone, and its connections with it.
+
+        Its main thread may be gone before the others, which hold the sockets: a message sent then would be lost.
+        """
         self.signal(signal.SIGKILL)
-        wait_for(lambda: not self.alive, timeout=30, every=0.005, what=f"process {self._pid} to be gone")
+        wait_for(
+            lambda: not self._pid or not Path(f"/proc/{self._pid}").exists(),
+            timeout=30,
+            every=0.005,
+            what=f"process {self._pid} to be gone",
+        )
 
     def pause(self) -> None:
         """SIGSTOP; returns when all of it stands still."""
