@@ -23,7 +23,7 @@ from fleetbeat.engine.plan import Known, Plan
 from fleetbeat.errors import FleetbeatError, LostLock, StoreUnavailable
 from fleetbeat.model import Application, ObjectId
 from fleetbeat.model_results import ObjectResult
-from workers import tally, windows
+from workers import hand_holds, tally, windows
 from workers.departing import is_removal
 from workers.parts import Parts
 from workers.target import Target, target
@@ -45,7 +45,8 @@ def bypasses(
 ) -> tuple[Bypasses, Fields]:
     """What this run leaves as it is, and what to keep of it in the record. Notes the holds in the cluster."""
     shared, app, client = work.parts, work.turn.app, Holds(work.parts.store)
-    found, noted = client.read(), look.orders.get("holds", "")
+    new = hand_holds.meet(shared, app, look.state, parent)
+    found, noted = client.read(), (shared.runs.look(app) if new else look).orders.get("holds", "")
     if parent and parent.holds and not look.state.get("digest") and "holds" not in look.orders:
         # Redis has lost its data, and with it that people hold this application.
         remembered = _remembered(parent.holds, app, found.now)

@@ -11,6 +11,7 @@ from typing import Any
 
 from celery import Celery
 
+from fleetbeat.clients import applyset
 from fleetbeat.clients.observe import UnderWay
 from fleetbeat.clients.runs import Look, new_run_id
 from fleetbeat.decisions import events, overrides, stand_in
@@ -26,7 +27,7 @@ from fleetbeat.engine.settle import judge, read
 from fleetbeat.errors import FleetbeatError, StoreUnavailable
 from fleetbeat.model import Application, Cluster, ObjectId, Revision
 from fleetbeat.model_results import Health
-from workers import chain, departing, dependencies, disputes, holds, memory, refusals, windows
+from workers import chain, departing, dependencies, disputes, hand_holds, holds, memory, refusals, windows
 from workers.choice import in_force, wanted
 from workers.parts import Parts, parts
 from workers.standing import noted
@@ -254,6 +255,9 @@ def _look_while_held(shared: Parts, app: str, look: Look) -> bool:
     try:
         entry = shared.catalogs.application(app)
         if holds.waits(record):
+            if entry and look.state.get("hand_hold"):  # it ends when the annotation is taken away
+                where = connected(shared.settings, *entry, digest=record["digest"])
+                hand_holds.meet(shared, app, look.state, applyset.read(where.cluster, shared.settings.namespace, app))
             departure = shared.departures.get(app) if departing.is_removal(record) else None
             application = departure.application if departure else entry[0] if entry else None
             if application is None or holds.have_changed(shared, application, record):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from fleetbeat import __version__
-from fleetbeat.decisions import inventory, self_heal
+from fleetbeat.decisions import hand_holds, inventory, self_heal
 from fleetbeat.decisions.inventory import Claimant
 from fleetbeat.decisions.ledger import Place
 from fleetbeat.errors import Conflict, LostLock, NotYet, Refused
@@ -73,6 +73,7 @@ class Parent:
     claims: frozenset[ObjectId] = frozenset()  #: objects of the bundle that other applications own
     holds: str = ""  #: as ``HOLDS`` has them
     setters: tuple[Manager, ...] = ()  #: who has set ``fleetbeat.dev/self-heal`` on it
+    holders: tuple[Manager, ...] = ()  #: and who ``fleetbeat.dev/hold-until``
 
     @property
     def listing(self) -> str:
@@ -344,7 +345,7 @@ def _parse(body: Body) -> Parent:
             f"ConfigMap {metadata['namespace']}/{metadata['name']}: annotation {FENCE} is {fence[:30]!r}, "
             "not a number of ours; remove the annotation if no sync of this application is running"
         )
-    setters = self_heal.setters(body)
+    setters, holders = self_heal.setters(body), self_heal.setters(body, hand_holds.KEYS)
     # What a server keeps about writers only makes each replace larger; it does not need to come back.
     body = {**body, "metadata": {k: v for k, v in metadata.items() if k != "managedFields"}}
     return Parent(
@@ -363,5 +364,6 @@ def _parse(body: Body) -> Parent:
         pinned=annotations.get(PINNED, ""),
         holds=annotations.get(HOLDS, ""),
         setters=setters,
+        holders=holders,
         claims=inventory.parse_claims(annotations.get(inventory.CLAIMS, "")),
     )

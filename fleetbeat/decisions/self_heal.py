@@ -7,7 +7,7 @@ somebody meant to keep something, and is told.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,11 +83,11 @@ def on_live(live: Body, now: int) -> Held | None:
     return held(read(annotations), now, f"the live object{by}", "object")
 
 
-def setters(live: Body) -> tuple[Manager, ...]:
-    """Who but us has set any of the annotations, newest first, where the API server recorded it."""
-    return changed_by(live, _places(live))
+def setters(live: Body, keys: Sequence[str] = KEYS) -> tuple[Manager, ...]:
+    """Who but us has set any of these annotations, newest first, where the API server recorded it."""
+    return changed_by(live, _places(live, keys))
 
 
-def _places(live: Body) -> list[tuple[str, ...]]:
+def _places(live: Body, keys: Sequence[str] = KEYS) -> list[tuple[str, ...]]:
     annotations = (live.get("metadata") or {}).get("annotations") or {}
-    return [("metadata", "annotations", key) for key in KEYS if key in annotations]
+    return [("metadata", "annotations", key) for key in keys if key in annotations]

@@ -438,6 +438,44 @@ def test_all_processes_are_killed_while_held_and_each_application_wakes_once_on_
         assert fleet.runs_ended(app) == ended[app] + 1
 
 
+def test_a_hold_that_somebody_with_only_kubectl_sets(
+    fleet: Fleet, namespace: str, command: Callable[..., Result]
+) -> None:
+    """It is one like any other: shown, lifted by its id, and over when the annotation is taken away."""
+    app = put(fleet, "byhand", namespace)
+    parent = f"/api/v1/namespaces/fleetbeat/configmaps/{parent_name(app)}"
+    until = moment(fleet.runs.now() + 600_000)
+
+    def pushed(v: str) -> None:
+        wait_for(lambda: not fleet.runs.look(app).run, what="the run before to end")
+        fleet.push(app, [config_map("web", data={"v": v})])
+        fleet.ring(app)
+
+    annotate(fleet, parent, hold_until=until, hold_reason="moving the database")
+    pushed("2")
+    assert waits(fleet, app)["message"].endswith(f"by kubectl-edit until {until}: moving the database.")
+    assert "moving the database" in command("hold").output
+    annotate(fleet, parent, hold_until=None, hold_reason=None)
+    fleet.ring(app)
+    wait_for(lambda: value(fleet, namespace) == "2", what="the write")
+    assert "moving" not in command("hold").output
+
+    annotate(fleet, parent, hold_until=until, hold_reason="once more")
+    pushed("3")
+    waits(fleet, app)
+    (one,) = (one for one in Holds(fleet.store).read().holds if one.target == app)
+    assert command("hold", "--lift", one.id).exit_code == 0
+    wait_for(lambda: value(fleet, namespace) == "3", what="the write")
+    pushed("4")
+    wait_for(lambda: value(fleet, namespace) == "4", what="what the annotation does not hold again")
+
+    annotate(fleet, parent, hold_until="tomorrow")
+    pushed("5")
+    entry = wait_for(lambda: (e := fleet.history(app)[0])["phase"] == "Failed" and e, what="the refusal")
+    assert "annotation fleetbeat.dev/hold-until" in entry["message"]
+    assert value(fleet, namespace) == "4"
+
+
 def test_a_hold_of_an_application_outlives_a_flush_of_redis(make_fleet: Callable[..., Fleet], namespace: str) -> None:
     fleet = make_fleet()
     app = put(fleet, "flushed", namespace)
