@@ -6,32 +6,26 @@ Nothing to do costs no write, neither in Redis nor in the cluster: the next look
 from __future__ import annotations
 
 import logging
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from celery import Celery
 
-from fleetbeat.clients import applyset
 from fleetbeat.clients.observe import UnderWay
 from fleetbeat.clients.runs import Look, new_run_id
 from fleetbeat.decisions import events, overrides, stand_in
-from fleetbeat.decisions.changes import Fingerprint, moved
 from fleetbeat.decisions.choice import suspension
-from fleetbeat.decisions.health import custom, worst
 from fleetbeat.decisions.lifecycle import cure, first_step, given_up, next_look, wants_run
 from fleetbeat.decisions.schedule import spread
-from fleetbeat.engine.judging import Judge
-from fleetbeat.engine.kinds import api_set_for
-from fleetbeat.engine.plan import Known
-from fleetbeat.engine.settle import judge, read
 from fleetbeat.errors import FleetbeatError, StoreUnavailable
-from fleetbeat.model import Application, Cluster, ObjectId, Revision
-from fleetbeat.model_results import Health
-from workers import chain, departing, dependencies, disputes, hand_holds, holds, memory, refusals, windows
+from fleetbeat.model import Application, Cluster, Revision
+from workers import chain, departing, disputes, holds, memory, refusals
 from workers.choice import in_force, wanted
+from workers.going_on import go_on
+from workers.movement import NOT_REMEMBERED, moved
 from workers.parts import Parts, parts
 from workers.standing import noted
-from workers.target import Target, connected
+from workers.target import connected
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +63,7 @@ def _reconcile(celery: Celery, shared: Parts, app: str) -> str:
     entry = shared.catalogs.application(app)
     look = refusals.admit(shared, app, shared.runs.look(app))
     if look.run.get("run"):  # even one whose application has left the catalog: it has to end
-        return _go_on(celery, shared, app, look)
+        return go_on(celery, shared, app, look)
     if entry is None:
         return departing.look_at(celery, shared, app, look)
     application, cluster, spec = entry
@@ -104,7 +98,7 @@ def _reconcile(celery: Celery, shared: Parts, app: str) -> str:
     if why is None and holds.are_over(shared, where, look):
         why = "Drift"
     drifted: list[str] = []
-    if why is None and (moved_ids := _moved(shared, where, look, disputes.waiting(shared, app, look.state))):
+    if why is None and (moved_ids := moved(shared, where, look, disputes.waiting(shared, app, look.state))):
         why = "Drift"
         drifted = [str(key) for key in sorted(moved_ids)]
         log.info("%s: moved: %s", app, ", ".join(drifted[:5]))
@@ -133,13 +127,13 @@ def _heal_in_force(
         return ""
     try:
         where = connected(shared.settings, application, cluster, spec, digest=force.digest)
-        found = _moved(shared, where, look, disputes.waiting(shared, app, look.state))
+        found = moved(shared, where, look, disputes.waiting(shared, app, look.state))
     except (StoreUnavailable, UnderWay):
         raise
     except FleetbeatError as error:
         log.info("%s: is what is in force as it was? %s", app, error)
         return ""
-    if not found or found == _NOT_REMEMBERED:
+    if not found or found == NOT_REMEMBERED:
         return ""
     drifted, instead = [str(key) for key in sorted(found)], offline or look.state["attempted"]
     log.info("%s: moved: %s; %s is in force, %s cannot be had", app, ", ".join(drifted[:5]), force.short, instead)
@@ -189,171 +183,6 @@ def _begin(
         return "another run has begun"
     chain.publish(celery, app, run, step, fence, None)
     return f"run {run} began: {why}"
-
-
-def _go_on(celery: Celery, shared: Parts, app: str, look: Look) -> str:
-    """A run is under way: end its wait for what is newer, ring its step again if it got lost, or leave it alone."""
-    waiting = look.run.get("state") == "waiting"
-    newer = _newer(shared, app, look) if waiting else ""
-    if newer:
-        shared.runs.note(app, look.run["run"], {"next": newer})
-    newer_first = bool(newer) and not look.run.get("hooking")
-    # Whoever asks about a deletion that waits has said what it waits for (`fleetbeat delete`).
-    said = bool(look.run.get("stop")) or (departing.is_removal(look.run) and bool(look.request))
-    held = waiting and bool(look.run.get("window") or look.run.get("others"))
-    asks_again = held and _look_while_held(shared, app, look)
-    ready = said or asks_again or _others_are_ready(shared, app, look)
-    found = shared.runs.resume(app, now=newer_first or ready)
-    if isinstance(found, str):
-        return f"run {look.run.get('run')} is {found}"
-    run, step, fence = found
-    stages = look.run.get("stages")
-    chain.publish(celery, app, run, step, fence, int(stages) if stages else None)
-    return f"run {run} goes on with {step}"
-
-
-def _others_are_ready(shared: Parts, app: str, look: Look) -> bool:
-    """Does the run wait for applications that are all well by now?"""
-    if look.run.get("state") != "waiting" or not look.run.get("others"):
-        return False
-    entry = shared.catalogs.application(app)
-    return entry is not None and not dependencies.missing(shared, entry[0])
-
-
-def _newer(shared: Parts, app: str, look: Look) -> str:
-    """What a run that waits is superseded by: another digest, another catalog entry; "" = it is still wanted.
-
-    One that waits for a sync window or a hold is also by a sync that was asked for: what holds up the one may let that
-    through.
-    """
-    if look.run.get("window") and look.request.get("id") and not departing.is_removal(look.run):
-        return f"a sync that {look.request.get('by') or 'somebody'} asked for"
-    try:
-        if departing.is_removal(look.run):
-            return departing.interruption(shared, app)
-        entry = shared.catalogs.application(app)
-        if entry is None or entry[2] != look.run.get("spec"):
-            return "a changed catalog"
-        revision = wanted(shared, entry[0], look, fresh=bool(look.request)).revision
-    except FleetbeatError as error:
-        log.info("%s: while waiting: %s", app, error)
-        return ""
-    if revision is None:
-        return "a veto"
-    return revision.digest if revision.digest not in (look.run.get("digest"), look.run.get("stands_in")) else ""
-
-
-def _look_while_held(shared: Parts, app: str, look: Look) -> bool:
-    """A run waits for a sync window or for others: shall its step go on before that? A look, health included.
-
-    It shall when the windows have been edited, and, before anything is written, when the cluster is not as it was: the
-    plan is made anew then. What the run needs at the opening is kept from expiring.
-    """
-    record = look.run
-    for blob in ("plan", "rendered"):
-        shared.blobs.keep(record.get(blob, ""))
-    try:
-        entry = shared.catalogs.application(app)
-        if holds.waits(record):
-            if entry and look.state.get("hand_hold"):  # it ends when the annotation is taken away
-                where = connected(shared.settings, *entry, digest=record["digest"])
-                hand_holds.meet(shared, app, look.state, applyset.read(where.cluster, shared.settings.namespace, app))
-            departure = shared.departures.get(app) if departing.is_removal(record) else None
-            application = departure.application if departure else entry[0] if entry else None
-            if application is None or holds.have_changed(shared, application, record):
-                return application is not None
-        if entry is None or departing.is_removal(record):
-            return False
-        at_window = bool(record.get("window")) and not holds.waits(record)
-        if at_window and windows.mark(entry[0]) != record["window"]:
-            return True
-        if record.get("opened") or not (record.get("window") or _time_for_a_look(shared, app, record, entry[0])):
-            return False
-        where = connected(shared.settings, *entry, digest=record["digest"])
-        sight = windows.sight(_moved(shared, where, look))
-    except StoreUnavailable:
-        raise
-    except FleetbeatError as error:
-        log.info("%s: while waiting: %s", app, error)
-        return False
-    if sight == record.get("sight", windows.sight({})):
-        return False
-    shared.runs.note(app, record["run"], {"sight": sight, "stale": "1"})
-    return True
-
-
-def _time_for_a_look(shared: Parts, app: str, record: dict[str, str], application: Application) -> bool:
-    """One that waits for others is rung more often than it would be looked at."""
-    now, before = shared.runs.now(), int(record.get("looked") or record["created"])
-    if now - before < application.sync.interval * 1000:
-        return False
-    shared.runs.note(app, record["run"], {"looked": now})
-    return True
-
-
-_NOT_REMEMBERED: dict[ObjectId, Fingerprint | None] = {
-    ObjectId("", "everything", "", "(what was applied is not remembered)"): None
-}
-
-
-def _moved(
-    shared: Parts, where: Target, look: Look, passed_over: Container[ObjectId] = ()
-) -> dict[ObjectId, Fingerprint | None]:
-    """Objects that are not as the last run left them, as they are. Health is refreshed where only a status moved.
-
-    ``passed_over``: whose turn is still to come; nothing is to be done about them now.
-    """
-    known = memory.load_known(shared, look.state.get("inventory", ""))
-    if known is None:
-        return _NOT_REMEMBERED
-    places: dict[tuple[str, str], set[str]] = {}
-    for key in known:
-        places.setdefault((key.group, key.kind), set()).add(key.namespace)
-    limits, interval = shared.settings.observe, where.application.sync.interval
-    apis = api_set_for(where.cluster, places)
-    live = shared.observations.look(
-        where.cluster,
-        apis,
-        where.applyset,
-        places,
-        age=min(interval * limits.share, limits.longest),
-        since=max(int(look.state.get("ended") or 0), int(look.state.get("noticed") or 0)),
-    )
-    changed: dict[ObjectId, Fingerprint | None] = {}
-    restless: list[ObjectId] = []
-    other_rules = look.state.get("rules", "") != custom.mark(where.application.health_rules)
-    for key in known.keys() | live.keys():
-        if not apis.complete and apis.find(key.group, key.kind) is None:
-            continue  # of a kind out of sight nobody can say that its objects have gone
-        if key in passed_over:
-            continue
-        movement = moved(known[key].fingerprint if key in known else None, live.get(key))
-        if movement in ("moved", "gone", "new"):
-            changed[key] = live.get(key)
-        elif other_rules or movement == "status" or not known[key].settled:
-            restless.append(key)
-    if restless and not changed:
-        _refresh_health(shared, where, look, known, restless)
-    return changed
-
-
-def _refresh_health(
-    shared: Parts, where: Target, look: Look, known: dict[ObjectId, Known], restless: list[ObjectId]
-) -> None:
-    """Only statuses moved, or the rules of the catalog: no run, but what people see shall be true."""
-    now = shared.runs.now()
-    apis = where.cluster.api_set()
-    judged = judge(read(where.cluster, apis, where.applyset, restless), Judge(where.application, where.cluster, apis))
-    for key, (_, seen) in judged.items():
-        if seen is not None and key in known:
-            known[key] = seen._replace(hash=known[key].hash)
-    health = worst([Health(entry.health) for entry in known.values()])  # type: ignore[arg-type]
-    rules = custom.mark(where.application.health_rules)
-    found = {"inventory": memory.save_known(shared, known), "health": health, "rules": rules}
-    if any(look.state.get(field, "") != value for field, value in found.items()):
-        shared.runs.remember(where.application.name, noted(shared, look.state, {**found, "ended": now}))
-    if look.state.get("health", "") != health:
-        shared.runs.ring_waiters(where.application.name)
 
 
 def _later(shared: Parts, app: str, error: UnderWay) -> str:
