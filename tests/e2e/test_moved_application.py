@@ -35,7 +35,7 @@ def test_self_heal_off_does_not_take_a_move_for_a_deletion(two: Fleet, namespace
     app = two.name("moving")
     two.push(app, [config_map("web", namespace)])
     two.application(app, cluster="test", selfHeal=False)
-    two.sync(app)
+    two.wait_run(app, phase="Succeeded")
     two.application(app, cluster="second", selfHeal=False)
     entry = two.wait_run(app, since=1)
     assert entry["trigger"] == "Spec"
