@@ -27,7 +27,7 @@ from fleetbeat.engine.planning import make_plan
 from fleetbeat.engine.promising import promise
 from fleetbeat.errors import PlanRefused, Refused
 from fleetbeat.model import Manifest
-from workers import disputes, holds, memory, removal
+from workers import disputes, holds, memory, removal, waiting
 from workers.departing import is_removal
 from workers.parts import Parts
 from workers.target import target
@@ -93,7 +93,7 @@ def diff(work: Work) -> Outcome:
     plan = _with_parent(plan, parent.listing if parent else "", shared.settings.namespace, bool(hooks["hooks"]))
     stages = len(plan.stages)
     # A run that had to begin again with the pull starts at the first stage of its new plan with nothing behind it.
-    nothing_done: Fields = {"written": "", "looks": 0, **dict.fromkeys(_OF_A_STAGE, "")}
+    nothing_done: Fields = {**waiting.NOTHING_YET, "written": "", "owned": "", "failed_in": ""}
     found: Fields = {
         "plan": shared.blobs.put(plan.to_json()),
         "stages": stages,
@@ -137,6 +137,5 @@ def _with_parent(plan: Plan, listing: str, own: str, hooks: bool) -> Plan:
 
 
 _NONE: frozenset[str] = frozenset()
-_OF_A_STAGE = ("stage", "pending", "progress", "owned", "failed_in")
 #: characters; the API server takes 256 KiB of annotations
 _MOST_CLAIMS = 200_000

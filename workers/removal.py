@@ -27,7 +27,7 @@ from fleetbeat.engine.write import Done
 from fleetbeat.errors import FleetbeatError, LostLock, NotYet, Permanent, StoreUnavailable
 from fleetbeat.model import Manifest, ObjectId, Revision
 from fleetbeat.model_results import ObjectResult
-from workers import hand_holds, memory, tally
+from workers import hand_holds, memory, tally, waiting
 from workers.departing import BACK
 from workers.target import Target, target
 from workers.task import HELD_PAUSE, Next, Outcome, Wait, Work, start_over
@@ -122,11 +122,8 @@ def plan(work: Work) -> Outcome:
     refused = tuple(refused_hooks(hooks.runs, manifests, _runner(work, where, manifests)))
     planned = Plan(settled=refused) if refused or not there else plan_deletion(found, hooks)
     fields: Fields = {
+        **waiting.NOTHING_YET,
         "written": "",
-        "stage": "",
-        "pending": "",
-        "looks": 0,
-        "progress": "",
         "owned": "",
         "plan": shared.blobs.put(planned.to_json()),
         "rendered": shared.blobs.put(manifests_to_json(manifests)),

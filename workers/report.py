@@ -11,7 +11,7 @@ from fleetbeat.decisions import events, fights
 from fleetbeat.decisions.health import custom, worst
 from fleetbeat.decisions.inventory import group_kinds, namespaces
 from fleetbeat.decisions.lifecycle import (
-    STOPPED,
+    FOR_GOOD,
     Cure,
     Ending,
     ending,
@@ -87,7 +87,7 @@ def report(work: Work) -> Outcome:
     if again and before is not None:
         entry |= {"count": int(before.get("count", 1)) + 1, "since": before.get("since", before["started"])}
     verdict = _state(record, end, revision, results, state, finished=finished, conflicts=bool(plan.truces)) | {
-        "given_up": "1" if end.reason in ("WorkerLost", STOPPED) else "",
+        "given_up": "1" if end.reason in FOR_GOOD else "",
         "failures": times,
         "pause": finished + int(resting * 1000) if resting else "",
         "removing": record.get("since", ""),

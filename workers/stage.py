@@ -233,7 +233,7 @@ class Stage:
     @property
     def _afresh(self) -> dict[str, str | int | float]:
         """What the next stage begins with."""
-        return {"pending": "", "looks": 0, "stage": "", "progress": "", "owned": self.owned, "home": self.home}
+        return {**waiting.NOTHING_YET, "owned": self.owned, "home": self.home}
 
     def _settled(self, key: ObjectId, state: Health) -> bool:
         """A hook that is suspended has not done its work."""

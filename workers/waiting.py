@@ -6,11 +6,15 @@ from collections.abc import Iterable, Mapping
 
 import orjson
 
+from fleetbeat.clients.runs import Fields
 from fleetbeat.decisions.progress import Progress, follow, mark_of, runs
 from fleetbeat.errors import Rejected
 from fleetbeat.model import Body, ObjectId
 from fleetbeat.model_results import Health
 from workers import memory
+
+#: What a stage keeps in the record while it waits, as the next one, or another plan, begins with it.
+NOTHING_YET: Fields = {"stage": "", "pending": "", "looks": 0, "progress": ""}
 
 #: Of an object that was written, and then waited for.
 DELETED = Health("Missing", "deleted externally during the sync")

@@ -31,6 +31,8 @@ MAX_TRIES = 5
 
 #: Why a run ended that a person has stopped.
 STOPPED = "Stopped"
+#: Reasons after which the same input is not tried again by itself (``given_up``).
+FOR_GOOD = ("WorkerLost", STOPPED)
 
 #: seconds; a proxy's ``Retry-After`` of a year must not silence an application for a year
 LONGEST_RETRY_AFTER = 3600.0

@@ -9,8 +9,11 @@ from typing import Any
 
 import nursery
 import pytest
+from click.testing import CliRunner, Result
 from fleet import Fleet
 
+from fleetbeat.cli.main import cli
+from fleetbeat.cli.session import Session
 from fleetbeat.local.cluster import Cluster
 from fleetbeat.local.redis import RedisServer
 from fleetbeat.local.registry import Registry
@@ -52,3 +55,11 @@ def make_fleet(tmp_path: Path, registry: Registry, cluster: Cluster) -> Iterator
             return parts.enter_context(Fleet(tmp_path / f"fleet{number}", redis, registry, clusters, **options))
 
         yield make
+
+
+@pytest.fixture
+def command(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """``command("status", app)``: the command line in this process, as a person of ``fleet`` has it."""
+    for name, value in fleet.env.items():
+        monkeypatch.setenv(name, value)
+    return lambda *words: CliRunner().invoke(cli, list(words), obj=Session())

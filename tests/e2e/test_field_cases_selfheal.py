@@ -10,13 +10,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 from fleet import Fleet, config_map, outcomes, words
 from people import Hands
 from waiting import wait_for
 
-from fleetbeat.cli.main import cli
-from fleetbeat.cli.session import Session
 from fleetbeat.decisions.self_heal import SELF_HEAL
 from fleetbeat.local.cluster import Cluster
 
@@ -28,13 +26,6 @@ GROUP = "rbac.authorization.k8s.io"
 @pytest.fixture
 def hands(cluster: Cluster) -> Hands:
     return Hands(cluster)
-
-
-@pytest.fixture
-def command(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    for name, value in fleet.env.items():
-        monkeypatch.setenv(name, value)
-    return lambda *words: CliRunner().invoke(cli, list(words), obj=Session())
 
 
 def maps(namespace: str, name: str = "web") -> str:

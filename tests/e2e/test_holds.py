@@ -8,26 +8,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 from fleet import Fleet, config_map, outcomes
 from waiting import wait_for
 
 from fleetbeat import keys
-from fleetbeat.cli.main import cli
-from fleetbeat.cli.session import Session
 from fleetbeat.clients.holds import Holds
 from fleetbeat.decisions.holds import Hold, moment
 from fleetbeat.decisions.inventory import parent_name
 from fleetbeat.decisions.self_heal import SELF_HEAL, SELF_HEAL_UNTIL
 
 MERGE = "application/merge-patch+json"
-
-
-@pytest.fixture
-def command(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    for name, value in fleet.env.items():
-        monkeypatch.setenv(name, value)
-    return lambda *words: CliRunner().invoke(cli, list(words), obj=Session())
 
 
 def maps(namespace: str, name: str = "web") -> str:

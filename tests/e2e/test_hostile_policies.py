@@ -10,13 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 from fleet import Fleet, config_map, outcomes
 from people import Hands
 from waiting import wait_for
 
-from fleetbeat.cli.main import cli
-from fleetbeat.cli.session import Session
 from fleetbeat.clients.holds import Holds
 from fleetbeat.clients.orders import Orders
 from fleetbeat.decisions.inventory import parent_name
@@ -24,13 +22,6 @@ from fleetbeat.decisions.self_heal import SELF_HEAL, SELF_HEAL_UNTIL
 
 SHUT = {"kind": "deny", "schedule": "* * * * *", "duration": "1h"}
 Command = Callable[..., Result]
-
-
-@pytest.fixture
-def command(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> Command:
-    for name, value in fleet.env.items():
-        monkeypatch.setenv(name, value)
-    return lambda *words: CliRunner().invoke(cli, list(words), obj=Session())
 
 
 @pytest.fixture

@@ -84,13 +84,6 @@ def first_write(fleet: Fleet, app: str, since: int = 0) -> datetime:
     return min(datetime.fromisoformat(event["requestReceivedTimestamp"]) for event in found)
 
 
-@pytest.fixture
-def command(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    for name, value in fleet.env.items():
-        monkeypatch.setenv(name, value)
-    return lambda *words: CliRunner().invoke(cli, list(words), obj=Session())
-
-
 # ── waiting and opening ──────────────────────────────────────────────────────────────────────────────────────────
 
 
