@@ -123,8 +123,8 @@ def watching(cluster: str) -> str:
 
 
 def resolved(source_key: str) -> str:
-    """string: what a tag or range meant moments ago, shared by all applications of the source: "digest tag", or
-    "throttled message" while the registry wants to be left alone. TTL seconds.
+    """string: what a tag or range meant moments ago, shared by all applications of the source: "digest tag ms" (asked
+    then by the server's clock), or "throttled message" while the registry wants to be left alone. TTL seconds.
     """
     return f"{PREFIX}resolved:{source_key}"
 
@@ -132,6 +132,11 @@ def resolved(source_key: str) -> str:
 def pulled(source_key: str) -> str:
     """string: JSON [blob digest of the layer, source, revision, created] of a bundle once pulled. TTL as of blobs."""
     return f"{PREFIX}pulled:{source_key}"
+
+
+def asking(source_key: str) -> str:
+    """string: token of who asks a registry for one of the two above; the others wait for its answer. TTL seconds."""
+    return f"{PREFIX}asking:{source_key}"
 
 
 def observed(cluster: str, group_kind: str, namespace: str) -> str:

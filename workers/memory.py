@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 import orjson
 
 from fleetbeat import keys
+from fleetbeat.clients.single_flight import single_flight
 from fleetbeat.clients.store import errors
 from fleetbeat.engine.plan import Known, known_from_json, known_to_json
 from fleetbeat.errors import SourceThrottled
@@ -17,30 +18,38 @@ from workers.parts import Parts
 def resolve(shared: Parts, source: Source, *, fresh: bool = False) -> Revision:
     """The revision the source means now. All applications of one source share a look for a few seconds (case g5).
 
-    They share a registry's "not so fast" too, for as long as it asked for, and even when somebody waits (``fresh``).
-    Raises the errors of ``ports.SourcePort``.
+    ``fresh``: somebody waits who may have pushed a moment ago; only a look that begins from now on will do. A
+    registry's "not so fast" is shared all the same, for as long as it asked for. Raises the errors of
+    ``ports.SourcePort``.
     """
     if source.digest:
         return Revision(source.digest)
-    key = keys.resolved(_mark(shared, source, source.tag or "", source.semver or ""))
-    with errors():
-        found = shared.store.redis.get(key)
-    if isinstance(found, bytes):
-        digest, tag = found.decode().split(" ", 1)
+    mark = _mark(shared, source, source.tag or "", source.semver or "")
+    since = shared.store.now() if fresh else 0
+
+    def accept(found: bytes) -> Revision | None:
+        digest, said = found.decode().split(" ", 1)
         if digest == _THROTTLED:
             with errors():
-                left = shared.store.redis.pttl(key)
-            raise SourceThrottled(tag, retry_after=max(left, 1) / 1000)
-        if not fresh:
-            return Revision(digest, tag)
-    try:
-        revision = shared.source.resolve(source)
-    except SourceThrottled as error:
-        wanted = error.retry_after or shared.settings.resolve_ttl
-        _keep(shared, key, f"{_THROTTLED} {error}", min(wanted, _LONGEST_THROTTLE))
-        raise
-    _keep(shared, key, f"{revision.digest} {revision.tag}", shared.settings.resolve_ttl)
-    return revision
+                left = shared.store.redis.pttl(keys.resolved(mark))
+            raise SourceThrottled(said, retry_after=max(left, 1) / 1000)
+        tag, _, asked = said.rpartition(" ")
+        if not tag or not asked.isdigit():  # kept by the version before, which did not say when
+            return None
+        return Revision(digest, tag) if int(asked) >= since else None
+
+    def ask(now: int) -> Revision:
+        try:
+            revision = shared.source.resolve(source)
+        except SourceThrottled as error:
+            wanted = error.retry_after or shared.settings.resolve_ttl
+            _keep(shared, keys.resolved(mark), f"{_THROTTLED} {error}", min(wanted, _LONGEST_THROTTLE))
+            raise
+        told = f"{revision.digest} {revision.tag} {now}"
+        _keep(shared, keys.resolved(mark), told, shared.settings.resolve_ttl)
+        return revision
+
+    return single_flight(shared.store, keys.resolved(mark), keys.asking(mark), accept=accept, ask=ask, wait=_PATIENCE)
 
 
 def pull(shared: Parts, source: Source, revision: Revision) -> tuple[str, Revision]:
@@ -48,18 +57,20 @@ def pull(shared: Parts, source: Source, revision: Revision) -> tuple[str, Revisi
 
     Applications of one bundle share a pull (case j10), if they log in alike: nobody gets what only others may read.
     """
-    key = keys.pulled(_mark(shared, source, revision.digest))
-    with errors():
-        found = shared.store.redis.get(key)
-    if isinstance(found, bytes):
+    mark = _mark(shared, source, revision.digest)
+
+    def accept(found: bytes) -> tuple[str, Revision] | None:
         layer, *described = orjson.loads(found)
-        if shared.blobs.keep(layer):
-            return layer, Revision(revision.digest, revision.tag, *described)
-    pulled = shared.source.pull(source, revision)
-    layer, full = shared.blobs.put(pulled.layer), pulled.revision
-    told = orjson.dumps([layer, full.source, full.revision, full.created]).decode()
-    _keep(shared, key, told, shared.settings.blobs.ttl)
-    return layer, full
+        return (layer, Revision(revision.digest, revision.tag, *described)) if shared.blobs.keep(layer) else None
+
+    def ask(_: int) -> tuple[str, Revision]:
+        pulled = shared.source.pull(source, revision)
+        layer, full = shared.blobs.put(pulled.layer), pulled.revision
+        told = orjson.dumps([layer, full.source, full.revision, full.created]).decode()
+        _keep(shared, keys.pulled(mark), told, shared.settings.blobs.ttl)
+        return layer, full
+
+    return single_flight(shared.store, keys.pulled(mark), keys.asking(mark), accept=accept, ask=ask, wait=_PATIENCE)
 
 
 def is_pulled(shared: Parts, source: Source, revision: Revision) -> bool:
@@ -70,6 +81,8 @@ def is_pulled(shared: Parts, source: Source, revision: Revision) -> bool:
 
 
 _THROTTLED = "throttled"
+#: seconds to wait for another worker's look or pull of the same before asking too; asking would hold us up as well
+_PATIENCE = 5.0
 #: seconds; a registry that asks for more is asked again all the same, once for all its applications
 _LONGEST_THROTTLE = 600.0
 
