@@ -100,7 +100,7 @@ class Cluster:
     def start(self) -> Cluster:
         """Start everything and wait until it serves. Raises LocalError with the end of the failing part's log."""
         self._etcd.start()
-        self._etcd.wait_ready(lambda: listens(self._etcd_port), timeout=20)
+        self._etcd.wait_ready(lambda: listens(self._etcd_port), timeout=60)
         self.restart()
         self._grant()
         if self._controllers is not None:
@@ -110,7 +110,7 @@ class Cluster:
     def restart(self) -> None:
         """Start the API server again after ``kill``: same port, same data. Returns when it is ready."""
         self._apiserver.start()
-        self._apiserver.wait_ready(self._ready, timeout=60)
+        self._apiserver.wait_ready(self._ready, timeout=120)
 
     def kill(self) -> None:
         """SIGKILL the API server; etcd and controllers stay."""
@@ -227,7 +227,7 @@ class Cluster:
         if status not in (201, 409):  # 409: a folder that was used before
             raise LocalError(f"The API server refused the ClusterRoleBinding {USER}-admin: {status} {answer}")
         # The authorizer learns of it through a watch, a moment after the write.
-        self._apiserver.wait_ready(self._granted, timeout=20)
+        self._apiserver.wait_ready(self._granted, timeout=60)
 
     def _granted(self) -> bool:
         with contextlib.suppress(ClusterUnavailable):

@@ -58,8 +58,8 @@ class Controllers:
         for process in self.processes:
             process.start()
         if self._workloads:
-            self.processes[-1].wait_ready(self._node_ready, timeout=60)
-        self.processes[0].wait_ready(self._account_exists, timeout=60)
+            self.processes[-1].wait_ready(self._node_ready, timeout=120)
+        self.processes[0].wait_ready(self._account_exists, timeout=120)
 
     def stop(self) -> None:
         """SIGKILL: they keep no state."""

@@ -61,7 +61,7 @@ class RedisServer:
     def start(self) -> RedisServer:
         """Start it and wait until it answers, its append-only file loaded. Raises LocalError."""
         self._process.start()
-        self._process.wait_ready(self._answers, timeout=20)
+        self._process.wait_ready(self._answers, timeout=60)
         return self
 
     def kill(self) -> None:

@@ -86,7 +86,7 @@ class Registry:
     def start(self) -> Registry:
         """Start it, again after ``kill``, and wait until it answers. Raises LocalError."""
         self._process.start()
-        self._process.wait_ready(self._answers, timeout=20)
+        self._process.wait_ready(self._answers, timeout=60)
         return self
 
     def kill(self) -> None:

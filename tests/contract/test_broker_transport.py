@@ -105,7 +105,7 @@ def test_only_ticks_are_acknowledged(redis_url: str, queue: str, kept: int) -> N
     with app.connection_for_read() as connection, redis.Redis.from_url(redis_url) as client:
         consumer = app.amqp.TaskConsumer(connection.default_channel, on_message=got.append)
         with consumer:
-            connection.drain_events(timeout=5)
+            connection.drain_events(timeout=60)
             assert client.hlen(f"{keys.PREFIX}unacked") == kept
             got[0].ack()
             assert ("cmdstat_hdel" in client.info("commandstats")) == bool(kept)
@@ -130,7 +130,7 @@ def test_what_a_worker_has_taken_is_its_own_whatever_its_hosts_clock_says(
     ):
         with monkeypatch.context() as there, apps[0].amqp.TaskConsumer(off.default_channel, on_message=got.append):
             there.setattr(kombu_redis, "time", lambda: time.time() + hours * 3600)
-            off.drain_events(timeout=5)
+            off.drain_events(timeout=60)
         watcher = right.default_channel.qos
         watcher.restore_visible(num=None)
         assert client.llen(keys.PREFIX + wire.TICK_QUEUE) == 0, "it was taken a moment ago"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from fleetbeat import keys, wire
+from fleetbeat import client_following, keys, wire
 from fleetbeat.cli.key import new_key
 from fleetbeat.client import Fleetbeat, Outcome, Progress
 from fleetbeat.clients.runs import Runs, Turn
@@ -94,7 +96,7 @@ def test_a_request_is_published_to_the_work_queue_with_nothing_but_the_name(clie
 
 def test_follow_tells_steps_results_once_and_the_end(client: Fleetbeat, worker: Worker) -> None:
     request = client.request_sync("shop", by="ann")
-    events = client.follow("shop", request.id, timeout=20)
+    events = client.follow("shop", request.id, timeout=60)
     first = next(events)
     assert isinstance(first, Progress)
     assert (first.run, first.state) == ("", "queued")
@@ -124,7 +126,7 @@ def test_follow_tells_steps_results_once_and_the_end(client: Fleetbeat, worker: 
 def test_ok_means_there_and_healthy(client: Fleetbeat, worker: Worker, phase: str, health: str, ok: bool) -> None:
     request = client.request_sync("shop", by="ann")
     worker.end(worker.begin(), phase, health)
-    assert client.outcome("shop", request.id, timeout=20).ok is ok
+    assert client.outcome("shop", request.id, timeout=60).ok is ok
 
 
 def test_a_request_during_a_run_waits_for_its_own(client: Fleetbeat, worker: Worker) -> None:
@@ -132,7 +134,7 @@ def test_a_request_during_a_run_waits_for_its_own(client: Fleetbeat, worker: Wor
     turn = worker.begin()
     request = client.request_sync("shop", by="bob")
     assert request.run == turn.run
-    events = client.follow("shop", request.id, timeout=20)
+    events = client.follow("shop", request.id, timeout=60)
     first = next(events)
     assert isinstance(first, Progress)
     assert f"{turn.run} ends first" in first.message
@@ -184,7 +186,7 @@ def test_a_refused_request_is_answered_and_nothing_else(client: Fleetbeat, store
     assert runs.look("shop").request
     assert runs.refuse("shop", asked.id, entry=entry, event=event)
     assert not runs.refuse("shop", asked.id, entry=entry, event=event)
-    outcome = client.outcome("shop", asked.id, timeout=20)
+    outcome = client.outcome("shop", asked.id, timeout=60)
     assert (outcome.run, outcome.phase, outcome.message, outcome.ok) == ("r1", "Failed", "no", False)
     look = runs.look("shop")
     assert (look.request, look.run) == ({}, {})
@@ -200,7 +202,7 @@ def test_a_refused_request_is_answered_and_nothing_else(client: Fleetbeat, store
 
 def test_a_replaced_request_is_followed_as_the_later_one(client: Fleetbeat, worker: Worker) -> None:
     first = client.request_sync("shop", by="ann")
-    events = client.follow("shop", first.id, timeout=20)
+    events = client.follow("shop", first.id, timeout=60)
     next(events)
     client.request_sync("shop", by="bob")
     turn = worker.begin()
@@ -210,7 +212,7 @@ def test_a_replaced_request_is_followed_as_the_later_one(client: Fleetbeat, work
 
 def test_a_superseded_run_hands_over_to_the_one_that_took_over(client: Fleetbeat, worker: Worker) -> None:
     request = client.request_sync("shop", by="ann")
-    events = client.follow("shop", request.id, timeout=20)
+    events = client.follow("shop", request.id, timeout=60)
     next(events)
     worker.end(worker.begin(), "Superseded")
     told = next(events)
@@ -235,7 +237,7 @@ def test_an_idempotency_key_asks_once(client: Fleetbeat, worker: Worker, store: 
     assert client.request_sync("shop", by="ci", idempotency_key="build-1").id == request.id
     assert other.id != request.id
     assert queued() == 2
-    assert client.outcome("shop", request.id, timeout=5).run == turn.run
+    assert client.outcome("shop", request.id, timeout=60).run == turn.run
 
 
 def test_follow_next_waits_for_any_run(client: Fleetbeat, worker: Worker) -> None:
@@ -243,7 +245,7 @@ def test_follow_next_waits_for_any_run(client: Fleetbeat, worker: Worker) -> Non
     turn = worker.begin()
     worker.end(turn)
     assert before == ""
-    assert end_of(client.follow_next("shop", after=before, timeout=20)).run == turn.run == client.last_run("shop")
+    assert end_of(client.follow_next("shop", after=before, timeout=60)).run == turn.run == client.last_run("shop")
 
 
 def test_time_is_up(client: Fleetbeat, worker: Worker) -> None:
@@ -255,17 +257,21 @@ def test_time_is_up(client: Fleetbeat, worker: Worker) -> None:
         client.outcome("shop", request.id, timeout=0.1)
 
 
-def test_what_keeps_a_sync_from_beginning_is_told_once_it_happens(client: Fleetbeat, store: Store) -> None:
+def test_what_keeps_a_sync_from_beginning_is_told_once_it_happens(
+    client: Fleetbeat, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     said = "Cluster prod, token: there is no file /run/token"
     store.redis.hset(keys.state("shop"), mapping={"reason": "HealthCheckTimeout", "message": "old", "failures": 2})
     request = client.request_sync("shop", by="ann")
-    events = client.follow("shop", request.id, timeout=3)
+    events = client.follow("shop", request.id, timeout=60)
     first = next(events)
     store.redis.hset(keys.state("shop"), mapping={"reason": "ConfigurationError", "message": said, "failures": 3})
     second = next(events)
     assert isinstance(first, Progress)
     assert isinstance(second, Progress)
     assert (first.message, second.message) == ("", f"ConfigurationError: {said}")
+    later = SimpleNamespace(monotonic=lambda: time.monotonic() + 3600, sleep=time.sleep)
+    monkeypatch.setattr(client_following, "time", later)
     with pytest.raises(StillRunning, match=f"has not begun: ConfigurationError: {said}. It goes on"):
         next(events)
 

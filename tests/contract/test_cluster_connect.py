@@ -24,7 +24,6 @@ from fleetbeat.settings import Http
 NAMESPACE = ApiResource("", "v1", "Namespace", "namespaces", False)
 REVIEW = ApiResource("authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", False)
 CONTEXT = "test"  # the local cluster's own
-FAST = Http(connect=2, read=5)
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +38,7 @@ def inline(text: str) -> Credential:
 
 
 def connect(definition: Cluster) -> KubernetesCluster:
-    return KubernetesCluster.connect(definition, http=FAST)
+    return KubernetesCluster.connect(definition, http=Http())
 
 
 def user(kube: KubernetesCluster) -> str:

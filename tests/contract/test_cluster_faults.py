@@ -23,7 +23,6 @@ CONFIG_MAP = ApiResource("", "v1", "ConfigMap", "configmaps", True)
 BODY: Body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings", "namespace": "shop"}}
 OK = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "settings", "uid": "u", "resourceVersion": "7"}}
 TOKEN = "marker-of-the-token"
-FAST = Http(connect=0.5, read=0.5)
 
 Reply = Callable[[BaseHTTPRequestHandler], None]
 
@@ -122,9 +121,9 @@ def script() -> Iterator[Script]:
     running.close()
 
 
-def connect(url: str, http: Http = FAST, **fields: Any) -> KubernetesCluster:
+def connect(url: str, **fields: Any) -> KubernetesCluster:
     token = Credential(inline=SecretText(TOKEN))
-    return KubernetesCluster.connect(Cluster(name="prod", server=url, token=token, **fields), http=http, pool=4)
+    return KubernetesCluster.connect(Cluster(name="prod", server=url, token=token, **fields), http=Http(), pool=4)
 
 
 class Pauses(list[float]):

@@ -6,6 +6,7 @@ import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from waiting import wait_for
 
 from fleetbeat.clients import cluster as cluster_module
 from fleetbeat.clients import cluster_connect, discovery
@@ -19,6 +20,7 @@ from fleetbeat.settings import Http
 CONFIG_MAP = ApiResource("", "v1", "ConfigMap", "configmaps", True)
 NAMESPACE = ApiResource("", "v1", "Namespace", "namespaces", False)
 CRD = ApiResource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False)
+AGENT = "fleetbeat/test of reading"  #: nobody else's: here requests are counted
 UNKNOWN = ApiResource("nowhere.example.com", "v1", "Thing", "things", True)
 
 
@@ -26,7 +28,8 @@ UNKNOWN = ApiResource("nowhere.example.com", "v1", "Thing", "things", True)
 def kube(cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> KubernetesCluster:
     monkeypatch.setattr(cluster_connect, "_connections", type(cluster_connect._connections)())  # nothing cached
     ca, token = Credential(inline=SecretText(cluster.ca_pem)), Credential(inline=SecretText(cluster.token))
-    return KubernetesCluster.connect(Cluster(name="test", server=cluster.server, ca=ca, token=token), http=Http())
+    connected = KubernetesCluster.connect(Cluster(name="test", server=cluster.server, ca=ca, token=token), http=Http())
+    return connected.acting(AGENT, None)
 
 
 def fill(kube: KubernetesCluster, namespace: str, count: int) -> None:
@@ -38,7 +41,7 @@ def fill(kube: KubernetesCluster, namespace: str, count: int) -> None:
 
 
 def requests(cluster: LocalCluster, position: int) -> list[str]:
-    return [e["requestURI"] for e in cluster.audit(position) if e["userAgent"].startswith("fleetbeat/")]
+    return [e["requestURI"] for e in cluster.audit(position) if e.get("userAgent") == AGENT]
 
 
 # ── get and list ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -63,7 +66,7 @@ def test_what_time_it_is_there_is_no_matter_of_the_hosts_clock(kube: KubernetesC
         CONFIG_MAP, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": namespace}}
     )
     stamped = datetime.fromisoformat(made.body["metadata"]["creationTimestamp"])
-    assert abs(kube.now() - stamped) < timedelta(seconds=5)
+    assert abs(kube.now() - stamped) < timedelta(minutes=10)
     assert kube.acting("another", None).now() >= stamped
 
 
@@ -147,22 +150,26 @@ def crd(plural: str) -> Body:
     }
 
 
-def refreshed_until(kube: KubernetesCluster, kind: str, *, served: bool) -> tuple[ApiSet, float]:
-    begin = time.monotonic()
-    while time.monotonic() - begin < 20:
+def refreshed_until(kube: KubernetesCluster, kind: str, *, served: bool) -> ApiSet:
+    def refreshed() -> ApiSet | None:
         apis = kube.api_set(refresh=True)
-        if (apis.find("read.example.com", kind) is not None) is served:
-            return apis, time.monotonic() - begin
-        time.sleep(0.05)
-    raise AssertionError(f"{kind} never {'appeared in' if served else 'left'} discovery")
+        return apis if (apis.find("read.example.com", kind) is not None) is served else None
+
+    found = wait_for(refreshed, what=f"{kind} to {'appear in' if served else 'leave'} discovery", every=0.05)
+    assert found is not None
+    return found
 
 
-def test_new_and_removed_kinds_are_found_by_a_refresh(kube: KubernetesCluster, namespace: str) -> None:
+def test_new_and_removed_kinds_are_found_by_a_refresh(
+    kube: KubernetesCluster, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Field case k8. A CRD that went through this client lifts the bound on refreshes for a while."""
-    kube.api_set()
+    monkeypatch.setattr(discovery, "BURST", 0)  # nothing else allows one
+    known = kube.api_set()
+    assert kube.api_set(refresh=True) is known
+    monkeypatch.setattr(discovery, "CRD_SETTLES", 600.0)  # longer than any machine stands still
     kube.apply(CRD, crd("boats"), expect=Absent())
-    apis, waited = refreshed_until(kube, "Boats", served=True)
-    assert waited < discovery.REFRESH_EVERY * 2
+    apis = refreshed_until(kube, "Boats", served=True)
     assert apis.complete
     boats = apis.find("read.example.com", "Boats")
     assert boats
@@ -173,8 +180,8 @@ def test_new_and_removed_kinds_are_found_by_a_refresh(kube: KubernetesCluster, n
     kube.delete(
         CRD, "", "boats.read.example.com", seen=Seen(live["metadata"]["uid"], live["metadata"]["resourceVersion"])
     )
-    apis, _ = refreshed_until(kube, "Boats", served=False)
-    apis, _ = refreshed_until(kube, "Trains", served=True)
+    refreshed_until(kube, "Boats", served=False)
+    refreshed_until(kube, "Trains", served=True)
     assert kube.list(boats) == []
 
 
@@ -200,7 +207,7 @@ def test_group_whose_server_is_gone_makes_discovery_incomplete(
 
 
 def _eventually_complete(kube: KubernetesCluster, wanted: bool) -> ApiSet:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     apis = kube.api_set(refresh=True)
     while apis.complete is not wanted and time.monotonic() < deadline:
         time.sleep(0.1)

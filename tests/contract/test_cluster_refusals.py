@@ -199,7 +199,7 @@ def _meta(name: str) -> Body:
 
 def refused_in_the_end(kube: KubernetesCluster, resource: ApiResource, body: Body) -> Rejected:
     """The server learns of a new policy a moment after it was written."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         try:
             kube.apply(resource, body, expect=Absent(), dry_run=True)

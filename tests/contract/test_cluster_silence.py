@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 import time
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 import urllib3.exceptions
 
+from fleetbeat.clients import breaker
 from fleetbeat.clients.cluster import KubernetesCluster
 from fleetbeat.clients.cluster_transport import Transport
 from fleetbeat.errors import ClusterUnavailable
@@ -30,11 +32,28 @@ def connect(url: str) -> KubernetesCluster:
 # ── silence ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+class BlackHole:
+    """Accepts connections and never says a word."""
+
+    def __init__(self, listening: socket.socket) -> None:
+        self._listening = listening
+        listening.setblocking(False)
+        self.address = f"127.0.0.1:{listening.getsockname()[1]}"
+
+    def knocks(self) -> int:
+        """How many connections were made since the last question."""
+        count = 0
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                self._listening.accept()[0].close()
+                count += 1
+        return count
+
+
 @pytest.fixture
-def black_hole() -> Iterator[str]:
-    """host:port that accepts connections and never says a word."""
+def black_hole() -> Iterator[BlackHole]:
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        yield f"127.0.0.1:{listening.getsockname()[1]}"
+        yield BlackHole(listening)
 
 
 @pytest.fixture
@@ -54,19 +73,13 @@ def full_backlog() -> Iterator[str]:
             filler.close()
 
 
-def refused_port() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        return f"127.0.0.1:{listening.getsockname()[1]}"
-
-
 @pytest.mark.parametrize("scheme", ["http", "https"], ids=["no answer", "no TLS handshake"])
-def test_black_hole(black_hole: str, scheme: str) -> None:
+def test_black_hole(black_hole: BlackHole, scheme: str) -> None:
     """Field case k1."""
-    kube = connect(f"{scheme}://{black_hole}")
-    begin = time.monotonic()
-    with pytest.raises(ClusterUnavailable, match=f"cluster prod at {scheme}://{black_hole}: no answer within 0.5 s"):
-        kube.get(CONFIG_MAP, "shop", "settings")
-    assert time.monotonic() - begin < 2
+    url = f"{scheme}://{black_hole.address}"
+    with pytest.raises(ClusterUnavailable, match=f"cluster prod at {url}: no answer within 0.5 s"):
+        connect(url).get(CONFIG_MAP, "shop", "settings")
+    assert black_hole.knocks() == 1, "silence costs its time once"
 
 
 def test_dropped_packets(full_backlog: str) -> None:
@@ -75,11 +88,11 @@ def test_dropped_packets(full_backlog: str) -> None:
     begin = time.monotonic()
     with pytest.raises(ClusterUnavailable, match=r"no connection within 0\.5 s"):
         kube.apply(CONFIG_MAP, BODY, expect=Absent())
-    assert time.monotonic() - begin < 2
+    assert time.monotonic() - begin < 60, "the system itself would try for two minutes"
 
 
 def test_refused() -> None:
-    address = refused_port()
+    address = "127.0.0.1:1"
     with pytest.raises(ClusterUnavailable, match=f"at https://{address}: connection refused"):
         connect(f"https://{address}").list(CONFIG_MAP)
 
@@ -89,9 +102,9 @@ def test_unknown_host() -> None:
         connect("https://nowhere.invalid:6443").get(CONFIG_MAP, "shop", "settings")
 
 
-def test_waiting_for_a_connection_ends(black_hole: str) -> None:
+def test_waiting_for_a_connection_ends(black_hole: BlackHole) -> None:
     """Field case k1. More threads than connections: they queue, and the guard is asked after the queue."""
-    kube = connect(f"http://{black_hole}")
+    kube = connect(f"http://{black_hole.address}")
     slots = kube._transport.connection.slots
     asked: list[int] = []
     for _ in range(4):
@@ -99,15 +112,18 @@ def test_waiting_for_a_connection_ends(black_hole: str) -> None:
     with pytest.raises(ClusterUnavailable, match=r"all connections of this process were busy for 0\.5 s"):
         kube.acting("fleetbeat/test", lambda: asked.append(1)).apply(CONFIG_MAP, BODY, expect=Absent())
     assert not asked
+    assert black_hole.knocks() == 0
     slots.release(4)
     with pytest.raises(ClusterUnavailable, match="no answer"):
         kube.get(CONFIG_MAP, "shop", "settings")
 
 
-def test_dead_cluster_costs_waiting_threads_its_timeout_once(black_hole: str) -> None:
+def test_dead_cluster_costs_waiting_threads_its_timeout_once(
+    black_hole: BlackHole, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Field case k1."""
-    kube = connect(f"http://{black_hole}")
-    begin = time.monotonic()
+    monkeypatch.setattr(breaker, "FIRST_PAUSE", 3600.0)  # a thread that comes late is not the one that tries again
+    kube = connect(f"http://{black_hole.address}")
 
     def ask() -> None:
         with pytest.raises(ClusterUnavailable):
@@ -118,7 +134,7 @@ def test_dead_cluster_costs_waiting_threads_its_timeout_once(black_hole: str) ->
         thread.start()
     for thread in threads:
         thread.join()
-    assert time.monotonic() - begin < 1.5
+    assert black_hole.knocks() == 1
 
 
 # ── nothing foreign comes out ────────────────────────────────────────────────────────────────────────────────────

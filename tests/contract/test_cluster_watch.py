@@ -114,8 +114,8 @@ def test_the_server_ends_a_watch_and_nothing_is_missed(
         for number in range(3):
             before = watches()
             put(cluster, namespace, f"c{number}")
-            wait_for(lambda number=number: f"ADDED c{number}" in follower.words, timeout=20)
-            wait_for(lambda before=before: watches() > before, timeout=20, what="another watch")
+            wait_for(lambda number=number: f"ADDED c{number}" in follower.words)
+            wait_for(lambda before=before: watches() > before, what="another watch")
     assert follower.words[1:] == ["ADDED c0", "ADDED c1", "ADDED c2"], "each once"
 
 
@@ -126,9 +126,9 @@ def test_a_history_the_server_has_dropped_is_listed_anew(
     put(cluster, namespace, "there")
     monkeypatch.setattr(kube, "events", _expired_once(kube))
     with following(lambda: kube, namespace) as follower:
-        wait_for(lambda: follower.words[:2] == ["LISTED ['there']", "LISTED ['there']"], timeout=20)
+        wait_for(lambda: follower.words[:2] == ["LISTED ['there']", "LISTED ['there']"])
         put(cluster, namespace, "new")
-        wait_for(lambda: follower.words[2:] == ["ADDED new"], timeout=20)
+        wait_for(lambda: follower.words[2:] == ["ADDED new"])
 
 
 def _expired_once(kube: KubernetesCluster) -> object:
@@ -150,13 +150,13 @@ def _expired_once(kube: KubernetesCluster) -> object:
 def test_a_kind_that_is_not_served(kube: KubernetesCluster, namespace: str) -> None:
     unknown = ApiResource("nowhere.example.com", "v1", "Thing", "things", True)
     with following(lambda: kube, namespace, unknown) as follower:
-        error = wait_for(lambda: follower.error, timeout=20)
+        error = wait_for(lambda: follower.error)
     assert isinstance(error, NotYet)
 
 
 def test_wrong_credentials(cluster: LocalCluster, kube: KubernetesCluster, namespace: str) -> None:
     with following(lambda: connect(cluster, "wrong"), namespace) as follower:
-        error = wait_for(lambda: follower.error, timeout=20)
+        error = wait_for(lambda: follower.error)
     assert isinstance(error, Unauthorized)
     assert "wrong" not in str(error).replace("are wrong or", "")
 
@@ -166,8 +166,8 @@ def test_the_server_goes_away_and_comes_back(local_binary: object) -> None:
         own.request("POST", "/api/v1/namespaces", {"metadata": {"name": "shop"}})
         put(own, "shop", "there")
         with following(lambda: connect(own), "shop") as follower:
-            wait_for(lambda: follower.words == ["LISTED ['there']"], timeout=20)
+            wait_for(lambda: follower.words == ["LISTED ['there']"])
             own.pause()
             own.resume()
             put(own, "shop", "new")
-            wait_for(lambda: "ADDED new" in follower.words, timeout=30)
+            wait_for(lambda: "ADDED new" in follower.words)

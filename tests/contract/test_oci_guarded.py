@@ -24,7 +24,7 @@ from fleetbeat.model import Credential, RegistryAuth, SecretText, Source
 from fleetbeat.settings import Bundles, Http
 
 FILES = {"deploy/web.yaml": b"kind: Deployment\n", "cm.yaml": b"kind: ConfigMap\n"}
-source = OciSource(Http(connect=2, read=5, total=20), Bundles())
+source = OciSource(Http(), Bundles())
 
 
 def unpacked(layer: bytes) -> dict[str, bytes]:
@@ -116,7 +116,7 @@ def test_two_users_on_one_host_at_once(guarded: Registry, folder: Path) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(120)
     assert failures == []
 
 
@@ -128,7 +128,7 @@ def tokens() -> Iterator[TokenServer]:
     yield server
     server.shutdown()
     server.server_close()
-    thread.join(5)
+    thread.join(60)
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,7 @@ NOTES = {
     artifact.REVISION: "main@sha1:" + "a" * 40,
     artifact.CREATED: "2026-11-30T10:00:00Z",
 }
-source = OciSource(Http(connect=2, read=5, total=20), Bundles())
+source = OciSource(Http(), Bundles())
 
 
 def unpacked(layer: bytes) -> dict[str, bytes]:

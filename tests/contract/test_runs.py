@@ -44,11 +44,16 @@ def now_ms(store: Store) -> int:
     return seconds * 1000 + micros // 1000
 
 
-def due_in(store: Store) -> float:
-    """Seconds until beat rings shop."""
+def due_at(store: Store) -> int:
+    """When beat rings shop, ms since epoch."""
     score = store.redis.zscore(keys.DUE, "shop")
     assert score is not None
-    return (score - now_ms(store)) / 1000
+    return int(score)
+
+
+def rings_in(store: Store, seconds: float, since: int) -> bool:
+    """Does beat ring shop so long after some moment from ``since`` until now? However long a call took."""
+    return since <= due_at(store) - seconds * 1000 <= now_ms(store)
 
 
 def started(runs: Runs, run: str = "r1", step: str = "pull") -> int:
@@ -68,7 +73,7 @@ def test_a_turn_knows_the_time_by_the_servers_clock(runs: Runs, store: Store, mo
     started(runs)
     monkeypatch.setattr("time.time", lambda: 0.0)
     turn = begun(runs)
-    assert turn.now() * 1000 == pytest.approx(now_ms(store), abs=2000)
+    assert turn.now() * 1000 == pytest.approx(now_ms(store), abs=600_000)
 
 
 def expire_lock(store: Store) -> None:
@@ -79,12 +84,12 @@ def expire_lock(store: Store) -> None:
 
 
 def test_start_writes_the_record_and_a_lease(runs: Runs, store: Store) -> None:
-    fence = started(runs)
+    before, fence = now_ms(store), started(runs)
     record = runs.look("shop").run
     assert record["run"] == "r1"
     assert (record["step"], record["state"], record["tries"]) == ("pull", "queued", "0")
     assert record["fence"] == str(fence)
-    assert 18 < due_in(store) <= 20
+    assert rings_in(store, 20, before)
     assert 0 < store.redis.pttl(keys.run("shop")) <= 7 * 86_400_000
 
 
@@ -130,13 +135,13 @@ def test_start_takes_up_its_request_and_no_later_one(runs: Runs) -> None:
 
 
 def test_begin_takes_lock_and_a_higher_fence(runs: Runs, store: Store) -> None:
-    first = started(runs)
+    first, before = started(runs), now_ms(store)
     turn = begun(runs)
     assert turn.fence > first
     assert turn.record["tries"] == "1"
     assert turn.record["digest"] == "sha256:1"
     assert store.redis.get(keys.lock("shop")) == b"t1"
-    assert 29 < due_in(store) <= 30.3, "looked at again just after the lock could have expired"
+    assert rings_in(store, 30.25, before), "looked at again just after the lock could have expired"
 
 
 def test_begin_repeated_gives_the_same_turn(runs: Runs) -> None:
@@ -201,13 +206,13 @@ def test_a_successor_of_a_killed_execution_counts_the_try(runs: Runs, store: Sto
 
 def test_advance_names_the_next_step_and_gives_the_lock_back(runs: Runs, store: Store) -> None:
     started(runs)
-    turn = begun(runs)
+    turn, before = begun(runs), now_ms(store)
     assert runs.advance(turn, "render", {"layer": "sha256:2"})
     record = runs.look("shop").run
     assert (record["step"], record["state"], record["layer"], record["tries"]) == ("render", "queued", "sha256:2", "0")
     assert record["fence"] == str(turn.fence), "the next message carries it"
     assert not store.redis.exists(keys.lock("shop"))
-    assert 18 < due_in(store) <= 20
+    assert rings_in(store, 20, before)
 
 
 def test_advance_repeated_writes_nothing_twice(runs: Runs) -> None:
@@ -250,11 +255,11 @@ def test_who_has_lost_the_lock_changes_nothing(runs: Runs, store: Store, deed: D
 
 def test_wait_wakes_beat_for_its_time(runs: Runs, store: Store) -> None:
     started(runs)
-    turn = begun(runs)
+    turn, before = begun(runs), now_ms(store)
     assert runs.wait(turn, "apply:0", 1.5, {"looks": 1})
     record = runs.look("shop").run
     assert (record["state"], record["step"]) == ("waiting", "apply:0")
-    assert 1 < due_in(store) <= 1.5
+    assert rings_in(store, 1.5, before)
     assert store.redis.llen(keys.BELL) == 1
 
 
@@ -271,17 +276,19 @@ def test_a_wait_for_a_moment_ends_then_however_late_it_begins(runs: Runs, store:
 def test_a_long_wait_is_looked_at_on_the_way(runs: Runs, store: Store) -> None:
     """Until its time has come each look leaves it alone, sets the next one and keeps the record another week."""
     started(runs)
-    turn = begun(runs)
+    turn, before = begun(runs), now_ms(store)
     assert runs.wait(turn, "apply:0", 900_000, {"window": "mark", "look": 60_000})
-    assert 59 < due_in(store) <= 60
-    store.redis.pexpire(keys.run("shop"), 1000)
+    assert rings_in(store, 60, before)
+    store.redis.pexpire(keys.run("shop"), 600_000)
     store.redis.zadd(keys.DUE, {"shop": 0})
+    before = now_ms(store)
     assert runs.resume("shop") == "waiting"
-    assert 59 < due_in(store) <= 60
+    assert rings_in(store, 60, before)
     assert store.redis.pttl(keys.run("shop")) > 6 * 86_400_000
-    store.redis.hset(keys.run("shop"), "wake", now_ms(store) + 2000)
+    wake = now_ms(store) + 59_000
+    store.redis.hset(keys.run("shop"), "wake", wake)
     assert runs.resume("shop") == "waiting"
-    assert due_in(store) <= 2, "never later than its time"
+    assert due_at(store) == wake, "never later than its time"
 
 
 # ── resume ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -289,27 +296,29 @@ def test_a_long_wait_is_looked_at_on_the_way(runs: Runs, store: Store) -> None:
 
 def test_resume_leaves_a_run_alone_that_is_at_work(runs: Runs, store: Store) -> None:
     started(runs)
+    before = now_ms(store)
     begun(runs)
     assert runs.resume("shop") == "working"
-    assert 29 < due_in(store) <= 30.3
+    assert rings_in(store, 30.25, before)
 
 
 def test_resume_leaves_a_message_its_time(runs: Runs, store: Store) -> None:
+    before = now_ms(store)
     started(runs)
     assert runs.resume("shop") == "queued"
-    assert 18 < due_in(store) <= 20
+    assert rings_in(store, 20, before)
 
 
 def test_resume_leaves_a_wait_its_time(runs: Runs) -> None:
     started(runs)
-    runs.wait(begun(runs), "pull", 5, {})
+    runs.wait(begun(runs), "pull", 600, {})
     assert runs.resume("shop") == "waiting"
 
 
 def test_resume_ends_a_wait_when_told_so(runs: Runs) -> None:
     started(runs)
     turn = begun(runs)
-    runs.wait(turn, "pull", 5, {})
+    runs.wait(turn, "pull", 600, {})
     assert runs.resume("shop", now=True) == ("r1", "pull", turn.fence)
     assert runs.resume("shop", now=True) == "queued", "and publishes it once"
 
@@ -346,12 +355,13 @@ def test_who_rings_while_a_step_is_on_its_way_is_heard_when_it_waits(
     for act in ring:
         act(runs, store)
     assert runs.wait(turn or begun(runs), "pull", 60, {})
-    assert due_in(store) <= 0
+    assert due_at(store) <= now_ms(store)
     assert store.redis.llen(keys.BELL) == 1
     # Once: the look that follows finds what it finds, and the wait goes on.
     assert runs.resume("shop", now=True) == ("r1", "pull", int(runs.look("shop").run["fence"]))
-    assert runs.wait(begun(runs, token="t2"), "pull", 60, {})
-    assert due_in(store) > 50
+    again, before = begun(runs, token="t2"), now_ms(store)
+    assert runs.wait(again, "pull", 60, {})
+    assert rings_in(store, 60, before)
 
 
 def test_resume_goes_on_after_a_wait(runs: Runs) -> None:
@@ -373,9 +383,10 @@ def test_resume_takes_up_the_step_of_a_killed_worker(runs: Runs, store: Store) -
 def test_resume_rings_a_lost_message_and_doubles_its_patience(runs: Runs, store: Store) -> None:
     fence = started(runs)
     for patience in (40, 80, 160):
-        store.redis.hset(keys.run("shop"), "queued", now_ms(store) - 2000 * patience)
+        before = now_ms(store)
+        store.redis.hset(keys.run("shop"), "queued", before - 2000 * patience)
         assert runs.resume("shop") == ("r1", "pull", fence)
-        assert patience - 1 < due_in(store) <= patience
+        assert rings_in(store, patience, before)
 
 
 @pytest.mark.parametrize("state", ["waiting", "queued"])
@@ -383,7 +394,7 @@ def test_resume_goes_on_when_the_clock_went_back(runs: Runs, store: Store, state
     """Field case j4: what was noted an hour ahead is not waited for an hour."""
     started(runs)
     turn = begun(runs)
-    runs.wait(turn, "pull", 5, {}) if state == "waiting" else runs.advance(turn, "pull", {})
+    runs.wait(turn, "pull", 600, {}) if state == "waiting" else runs.advance(turn, "pull", {})
     for name in ("queued", "wake"):
         store.redis.hincrby(keys.run("shop"), name, 3_600_000)
     assert runs.resume("shop") == ("r1", "pull", turn.fence)
@@ -394,8 +405,9 @@ def test_resume_cuts_a_lock_from_before_the_clock_went_back(runs: Runs, store: S
     started(runs)
     begun(runs)
     store.redis.pexpire(keys.lock("shop"), 3_600_000)
+    before = now_ms(store)
     assert runs.resume("shop") == "working"
-    assert due_in(store) <= 30.3
+    assert rings_in(store, 30.25, before)
     assert 0 < store.redis.pttl(keys.lock("shop")) <= 30_000
 
 
@@ -425,31 +437,34 @@ def finish(runs: Runs, turn: Turn, *, next_look: float | None = None, entry: str
 
 def test_finish_leaves_history_and_state_and_nothing_else(runs: Runs, store: Store) -> None:
     started(runs)
-    assert finish(runs, begun(runs)) == "ok"
+    turn, before = begun(runs), now_ms(store)
+    assert finish(runs, turn) == "ok"
     assert not store.redis.exists(keys.run("shop"), keys.lock("shop"))
     assert runs.history("shop") == ['{"run":"r1"}']
     assert runs.look("shop").state["last_run"] == "r1"
-    assert 0 < due_in(store) <= 60
-    assert int(store.redis.zscore(keys.DUE, "shop") or 1) % 60_000 == 0, "the regular slot"
+    assert before < due_at(store) <= now_ms(store) + 60_000
+    assert due_at(store) % 60_000 == 0, "the regular slot"
 
 
-@pytest.mark.parametrize(("seconds", "wanted"), [(-5, 0), (0.2, 0.2), (3600, None)], ids=["over", "before", "after"])
-def test_what_is_due_before_the_regular_slot_is_looked_at_then(
-    runs: Runs, store: Store, seconds: float, wanted: float | None
-) -> None:
+def slot_in_an_hour(runs: Runs, store: Store) -> int:
+    """Make the next regular slot lie an hour ahead, whatever time it is; ms since epoch."""
+    slot = runs.now() + 3_600_000
+    store.redis.hset(keys.PERIODS, "shop", f"7200000:{slot % 7_200_000}")
+    return slot
+
+
+@pytest.mark.parametrize("minutes", [-5, 30, 90], ids=["over", "before", "after"])
+def test_what_is_due_before_the_regular_slot_is_looked_at_then(runs: Runs, store: Store, minutes: int) -> None:
     """A hold ends: at the end of a run, and asked for by a look without one."""
     started(runs)
-    at = runs.now() + int(seconds * 1000)
     turn = begun(runs)
-    slot = runs.now() // 60_000 * 60_000 + 60_000
+    slot, before = slot_in_an_hour(runs, store), runs.now()
+    at = before + minutes * 60_000
     runs.finish(turn, entry="{}", event=TOLD, state={"phase": "Succeeded"}, next_look=None, look_by=at)
-    score = int(store.redis.zscore(keys.DUE, "shop") or 0)
-    if wanted is None:
-        assert score % 60_000 == 0, "the regular slot"
-    elif wanted:
-        assert score == min(at, slot)
+    if minutes < 0:
+        assert before <= due_at(store) <= runs.now()
     else:
-        assert score <= runs.now()
+        assert due_at(store) == min(at, slot)
 
 
 def test_the_drift_ledger_is_written_with_the_end_of_a_run(runs: Runs, store: Store) -> None:
@@ -495,10 +510,9 @@ def test_a_drift_ledger_of_another_form_is_none(store: Store, text: str) -> None
 
 def test_a_look_asks_for_the_next_one_by_a_moment_but_moves_no_ring(runs: Runs, store: Store) -> None:
     rung = runs.now() - 1
-    store.redis.zadd(keys.DUE, {"shop": runs.now() + 3_600_000})
-    store.redis.hset(keys.PERIODS, "shop", "3600000:0")
-    slot = runs.now() // 3_600_000 * 3_600_000 + 3_600_000
-    at = (runs.now() + slot) // 2
+    slot = slot_in_an_hour(runs, store)
+    store.redis.zadd(keys.DUE, {"shop": slot})
+    at = slot - 1_800_000
     runs.look_by("shop", at)
     assert store.redis.zscore(keys.DUE, "shop") == at
     runs.look_by("shop", slot + 1)
@@ -549,7 +563,7 @@ def test_finish_looks_again_at_once_when_asked_meanwhile(runs: Runs, store: Stor
     turn = begun(runs)
     assert runs.request("shop", "q1", by="ada", reason="") == "r1"
     assert finish(runs, turn) == "again"
-    assert due_in(store) <= 0
+    assert due_at(store) <= now_ms(store)
     assert store.redis.llen(keys.BELL) == 1
     assert runs.look("shop").request["id"] == "q1"
 
@@ -560,16 +574,17 @@ def test_finish_looks_again_at_what_a_watch_noticed_unless_it_failed(
 ) -> None:
     """What fails a run may be the very thing that moves all the time."""
     started(runs)
-    turn = begun(runs)
+    turn, before = begun(runs), now_ms(store)
     store.redis.hset(keys.run("shop"), "noticed", 1)
     assert finish(runs, turn, next_look=next_look) == ("again" if again else "ok")
-    assert (due_in(store) < 1) is again
+    assert rings_in(store, 0 if again else 60, before)
 
 
 def test_finish_looks_again_when_told(runs: Runs, store: Store) -> None:
     started(runs)
-    finish(runs, begun(runs), next_look=7.0)
-    assert 6 < due_in(store) <= 7
+    turn, before = begun(runs), now_ms(store)
+    finish(runs, turn, next_look=7.0)
+    assert rings_in(store, 7, before)
 
 
 def test_history_is_cut(runs: Runs) -> None:
@@ -588,9 +603,10 @@ def test_request_claims_and_the_last_one_counts(runs: Runs, store: Store) -> Non
     assert runs.look("shop").request.items() >= {"id": "q2", "by": "bob", "reason": "two"}.items()
     assert runs.request("shop", "q3", by="eve", reason="", confirm_prune=True) == ""
     assert runs.look("shop").request["confirm_prune"] == "1"
+    before = now_ms(store)
     assert runs.request("shop", "q4", by="bob", reason="") == ""
     assert "confirm_prune" not in runs.look("shop").request, "who asks later has confirmed nothing"
-    assert 18 < due_in(store) <= 20
+    assert rings_in(store, 20, before)
 
 
 def test_request_for_an_unknown_application(runs: Runs, store: Store) -> None:

@@ -81,7 +81,7 @@ def created(events: Iterable[Mapping[str, Any]]) -> list[str]:
     return sorted(words(event for event in events if event["responseStatus"]["code"] == 201))
 
 
-def at_rest(fleet: Fleet, app: str, digest: str, *, timeout: float = 60) -> dict[str, str]:
+def at_rest(fleet: Fleet, app: str, digest: str, *, timeout: float = 120) -> dict[str, str]:
     """Wait until the application is synced at ``digest`` and no run is left; returns its state."""
 
     def rests() -> dict[str, str] | None:

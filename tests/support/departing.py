@@ -36,7 +36,7 @@ def synced(fleet: Fleet, word: str, manifests: list[Body], namespace: str, **syn
     return app
 
 
-def removed(fleet: Fleet, app: str, *, phase: str = "Succeeded", timeout: float = 60) -> Body:
+def removed(fleet: Fleet, app: str, *, phase: str = "Succeeded", timeout: float = 120) -> Body:
     """The run that deleted it."""
 
     def ended() -> Body | None:

@@ -11,6 +11,7 @@ import json
 import re
 import secrets
 import subprocess
+import time
 import uuid
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -28,12 +29,17 @@ from fleetbeat.clients.catalogs import Catalogs
 from fleetbeat.clients.oci_push import push
 from fleetbeat.clients.runs import Runs
 from fleetbeat.clients.store import Store
+from fleetbeat.decisions.schedule import next_slot, slot_offset
 from fleetbeat.local.cluster import Cluster
 from fleetbeat.local.redis import RedisServer
 from fleetbeat.local.registry import Registry
 from fleetbeat.model import Revision, SecretText
 from fleetbeat.settings import Settings, load
 from fleetbeat.wire import RECONCILE, WORK_QUEUE
+
+#: For an installation whose processes nobody kills: the locks and leases of production. A process that stands still for
+#: some seconds on a busy machine keeps its turn, and nothing is done or asked twice.
+PATIENT = {"lock_ttl": 15.0, "lease": 30.0}
 
 WRITE_VERBS = {"create", "update", "patch", "delete", "deletecollection"}
 
@@ -54,6 +60,20 @@ def config_map(
 def in_wave(wave: int, manifest: dict[str, Any]) -> dict[str, Any]:
     manifest["metadata"].setdefault("annotations", {})["argocd.argoproj.io/sync-wave"] = str(wave)
     return manifest
+
+
+def far_interval(app: str) -> str:
+    """About an hour, and such that the application's next slot is more than half of it away.
+
+    Where slots lie is a matter of name, interval and time of day: with one interval for all, a suite that keeps some
+    hundred applications for some seconds each has a tick come into a test now and then, which nobody expects there.
+    """
+    now = int(time.time() * 1000)
+    for seconds in range(3600, 0, -1):
+        period = seconds * 1000
+        if next_slot(now, period, slot_offset(app, period)) - now > period / 2:
+            return f"{seconds}s"
+    raise AssertionError(f"{app} has no interval with a slot far away")
 
 
 class Fleet:
@@ -95,6 +115,7 @@ class Fleet:
         self.catalogs = Catalogs(self.store)
         self.celery = make_app(self.settings, "fleetbeat.tests")
         self._concurrency = concurrency
+        self._intervals: dict[str, str] = {}  # an application that is put there again keeps its own
         self.beats = [self._beat(1)]
         self.workers = [self._worker(number) for number in range(1, workers + 1)]
         for cluster in self.clusters.values():
@@ -177,14 +198,17 @@ class Fleet:
         *,
         namespace: str = "",
         cluster: str = "",
-        interval: str = "1h",
+        interval: str = "",
         source: Mapping[str, Any] | None = None,
         spec: Mapping[str, Any] | None = None,
         annotations: Mapping[str, str] | None = None,
         labels: Mapping[str, str] | None = None,
         **sync: Any,
     ) -> None:
-        """Put it into the catalog; beat sees it within the second. ``spec``: more fields of it."""
+        """Put it into the catalog; beat sees it within the second. ``spec``: more fields of it.
+
+        Without an ``interval`` it is about an hour, and no tick comes into a test.
+        """
         document = {
             "apiVersion": "fleetbeat.dev/v1alpha1",
             "kind": "Application",
@@ -192,7 +216,7 @@ class Fleet:
             "spec": {
                 "source": {"oci": self.repository(app), "tag": "stable", "plainHTTP": True, **(source or {})},
                 "destination": {"cluster": cluster or next(iter(self.clusters))},
-                "sync": {"interval": interval, **sync},
+                "sync": {"interval": interval or self._intervals.setdefault(app, far_interval(app)), **sync},
                 **(spec or {}),
             },
         }
@@ -232,7 +256,7 @@ class Fleet:
     def request(self, app: str, reason: str = "test", *, confirm_prune: bool = False) -> str:
         """Ask for a sync as `fleetbeat sync` does; returns the request's id."""
         # Long: the first to ask waits for beat to start, on a machine that has other things to do.
-        wait_for(lambda: app in self.catalogs.names(), timeout=30, what=f"{app} in the catalog")
+        wait_for(lambda: app in self.catalogs.names(), what=f"{app} in the catalog")
         request = uuid.uuid4().hex[:12]
         wait_for(
             lambda: (
@@ -247,7 +271,7 @@ class Fleet:
         """What a tick does."""
         publish_reconcile(self.celery, [app], WORK_QUEUE)
 
-    def tick(self, app: str, *, timeout: float = 60) -> str:
+    def tick(self, app: str, *, timeout: float = 120) -> str:
         """Ring, and wait until the look and the run it may begin are over. Returns what Flower shows of the look.
 
         One that gave way to the look of another application at the same kind is rung again, as beat would.
@@ -306,7 +330,7 @@ class Fleet:
             look = self.runs.look(app)
             raise AssertionError(f"{error}\nrun: {look.run}\nstate: {look.state}\n{self.logs()[-6000:]}") from None
 
-    def sync(self, app: str, *, timeout: float = 60, confirm_prune: bool = False) -> dict[str, Any]:
+    def sync(self, app: str, *, timeout: float = 120, confirm_prune: bool = False) -> dict[str, Any]:
         """Request a sync and wait for the run that answers it."""
         request = self.request(app, confirm_prune=confirm_prune)
 
@@ -351,7 +375,7 @@ class Fleet:
         return self.clusters[name] if name else next(iter(self.clusters.values()))
 
 
-def run(fleet: Fleet, *arguments: str, timeout: float = 120, **env: str) -> subprocess.CompletedProcess[str]:
+def run(fleet: Fleet, *arguments: str, timeout: float = 240, **env: str) -> subprocess.CompletedProcess[str]:
     """The command line, as a person of this installation has it; ``env``: variables of that person's own."""
     return nursery.command(*arguments, env={**fleet.env, **env}, timeout=timeout)
 

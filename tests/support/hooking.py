@@ -62,7 +62,7 @@ def new_space(fleet: Fleet) -> str:
     status, answer = cluster.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
     assert status == 201, answer
     path = f"/api/v1/namespaces/{name}/serviceaccounts/default"
-    wait_for(lambda: fleet.get(path), what=f"the default account of {name}", timeout=30)
+    wait_for(lambda: fleet.get(path), what=f"the default account of {name}")
     return name
 
 

@@ -33,7 +33,7 @@ class Host:
     def _child(self, word: str, arguments: list[str]) -> Child:
         return Child(arguments, log=self._fleet.folder / f"{word}-{self._name}.log", env=self._env)
 
-    def start(self, timeout: float = 60) -> Host:
+    def start(self, timeout: float = 120) -> Host:
         """Returns when beat has spoken, the workers take messages and the watch has begun."""
         for process in self.processes:
             process.start()

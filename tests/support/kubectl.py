@@ -77,6 +77,6 @@ class Program:
     def _run(self, *arguments: str, **environment: str) -> None:
         home = {"HOME": str(self._folder), "PATH": "/usr/local/bin:/usr/bin:/bin", **environment}
         done = subprocess.run(
-            [*self._command, *arguments], capture_output=True, text=True, env=home, timeout=60, check=False
+            [*self._command, *arguments], capture_output=True, text=True, env=home, timeout=240, check=False
         )
         assert done.returncode == 0, done.stderr

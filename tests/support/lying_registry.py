@@ -103,11 +103,11 @@ def running(tls: ssl.SSLContext | None = None) -> Iterator[Server]:
         server.over.set()
         server.shutdown()
         server.server_close()
-        thread.join(5)
+        thread.join(60)
 
 
 def silent(handler: Handler) -> None:
-    handler.server.over.wait(20)
+    handler.server.over.wait(300)
 
 
 def garbage(handler: Handler) -> None:
@@ -115,8 +115,8 @@ def garbage(handler: Handler) -> None:
     handler.close_connection = True
 
 
-def client(read: float = 5, total: float = 10) -> OciSource:
-    return OciSource(Http(connect=2, read=read, total=total), Bundles(max_layer=1_000_000))
+def client(read: float = 60, total: float = 120) -> OciSource:
+    return OciSource(Http(connect=60, read=read, total=total), Bundles(max_layer=1_000_000))
 
 
 def wanted(server: Server, **fields: Any) -> Source:

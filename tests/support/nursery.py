@@ -108,7 +108,7 @@ class Child:
         self.signal(signal.SIGKILL)
         wait_for(
             lambda: not self._pid or not Path(f"/proc/{self._pid}").exists(),
-            timeout=30,
+            timeout=60,
             every=0.005,
             what=f"process {self._pid} to be gone",
         )
@@ -116,7 +116,7 @@ class Child:
     def pause(self) -> None:
         """SIGSTOP; returns when all of it stands still."""
         self.signal(signal.SIGSTOP)
-        wait_for(lambda: self.stopped or not self.alive, timeout=30, what=f"process {self._pid} to stand still")
+        wait_for(lambda: self.stopped or not self.alive, what=f"process {self._pid} to stand still")
 
     def resume(self) -> None:
         self.signal(signal.SIGCONT)
@@ -188,7 +188,7 @@ class _Mother:
         command = [sys.executable, __file__, str(self.port)]
         self._process = Process("nursery", command, log=self.folder / "log", port=self.port)
         self._process.start()
-        self._process.wait_ready(lambda: listens(self.port), timeout=120)
+        self._process.wait_ready(lambda: listens(self.port), timeout=240)
 
     def end(self) -> None:
         self._process.kill()
@@ -210,7 +210,7 @@ def end() -> None:
 @contextlib.contextmanager
 def _ask(order: Mapping[str, Any]) -> Iterator[socket.socket]:
     """A connection to a process that has been started as ordered; its first line is the process id."""
-    with socket.create_connection((HOST, _mother().port), timeout=30) as connection:
+    with socket.create_connection((HOST, _mother().port), timeout=60) as connection:
         connection.sendall(json.dumps(order).encode() + b"\n")
         yield connection
 

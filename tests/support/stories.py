@@ -59,7 +59,7 @@ def doc(body: Mapping[str, Any]) -> str:
     return yaml.safe_dump(dict(body), sort_keys=False)
 
 
-def live_through(fleet: Fleet, mistakes: Sequence[Mistake], timeout: float = 120) -> dict[str, Story]:
+def live_through(fleet: Fleet, mistakes: Sequence[Mistake], timeout: float = 240) -> dict[str, Story]:
     """Let every mistake happen to an application of its own; returns mistake → story."""
     cluster = next(iter(fleet.clusters.values()))
     stories: dict[str, Story] = {}

@@ -9,10 +9,10 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def wait_for(condition: Callable[[], T], *, timeout: float = 30.0, what: str = "", every: float = 0.02) -> T:
+def wait_for(condition: Callable[[], T], *, timeout: float = 60.0, what: str = "", every: float = 0.02) -> T:
     """Call ``condition`` until it returns something true and return that. Fails the test after ``timeout`` seconds.
 
-    ``what`` completes "waited 30 s for …". The message ends with the last value, or the AssertionError ``condition``
+    ``what`` completes "waited 60 s for …". The message ends with the last value, or the AssertionError ``condition``
     raised: an assertion inside it means "not yet". Any other exception ends the wait at once.
     """
     deadline = time.monotonic() + timeout

@@ -145,20 +145,21 @@ def test_definitions_beside_the_objects_tell_who_reports_a_status() -> None:
             "status": {"conditions": [{"type": "Established", "status": "True"}]},
         }
 
-    def instance(kind: str, age: float) -> dict[str, Any]:
-        made = (datetime.now(UTC) - timedelta(seconds=age)).strftime("%Y-%m-%dT%H:%M:%SZ")
-        metadata = {"name": f"{age:.0f}", "creationTimestamp": made}
+    moments = {"new": datetime.now(UTC) + timedelta(minutes=10), "old": datetime.now(UTC) - timedelta(minutes=10)}
+
+    def instance(kind: str, age: str) -> dict[str, Any]:
+        metadata = {"name": age, "creationTimestamp": moments[age].strftime("%Y-%m-%dT%H:%M:%SZ")}
         return {"apiVersion": "shop.example.com/v1", "kind": kind, "metadata": metadata}
 
     text = yaml.safe_dump_all(
         [
-            *(instance(kind, age) for kind in ("Cart", "Basket", "Stall") for age in (1, 60)),
+            *(instance(kind, age) for kind in ("Cart", "Basket", "Stall") for age in moments),
             definition("Cart", {"subresources": {"status": {}}}),
             definition("Basket", {}),
         ]
     )
     found = statuses("-", stdin=text)
-    assert [found[f"{kind} {age}"] for kind in ("Cart", "Basket", "Stall") for age in (1, 60)] == [
+    assert [found[f"{kind} {age}"] for kind in ("Cart", "Basket", "Stall") for age in moments] == [
         *("Progressing", "Healthy"),
         *("Healthy", "Healthy"),
         *("Progressing", "Healthy"),

@@ -44,7 +44,7 @@ def test_the_folder_of_a_killed_owner_is_removed_by_the_next(tmp_path: Path) -> 
         "import os, tempfile; from fleetbeat.local.folders import Folder; "
         f"tempfile.tempdir = {str(tmp_path)!r}; print(Folder('redis').path, flush=True); os.kill(os.getpid(), 9)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=30)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
     left = Path(done.stdout.strip())
     assert left.is_dir()
     age(left)

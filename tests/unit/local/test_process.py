@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -30,11 +31,11 @@ def test_ready_then_stopped(tmp_path: Path) -> None:
     process = Process("sleeper", SLEEPER, log=tmp_path / "log")
     process.start()
     try:
-        process.wait_ready(lambda: "up" in process.tail(), timeout=10)
+        process.wait_ready(lambda: "up" in process.tail(), timeout=60)
         assert process.alive
         assert process.pid
     finally:
-        process.stop()
+        process.stop(grace=60)
     assert process.exit_code == -signal.SIGTERM
     assert process.pid is None
     process.stop()  # harmless
@@ -44,7 +45,7 @@ def test_one_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     code = "import signal,time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
     process = Process("stubborn", [sys.executable, "-c", code], log=tmp_path / "log")
     process.start()
-    process.wait_ready(lambda: "up" in process.tail(), timeout=10)
+    process.wait_ready(lambda: "up" in process.tail(), timeout=60)
     process.stop(grace=0.1)
     assert process.exit_code == -signal.SIGKILL
 
@@ -52,9 +53,9 @@ def test_one_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
 def test_a_paused_one_stops(tmp_path: Path) -> None:
     process = Process("sleeper", SLEEPER, log=tmp_path / "log")
     process.start()
-    process.wait_ready(lambda: "up" in process.tail(), timeout=10)
+    process.wait_ready(lambda: "up" in process.tail(), timeout=60)
     process.pause()
-    process.stop()
+    process.stop(grace=60)
     assert process.exit_code == -signal.SIGTERM
 
 
@@ -63,7 +64,7 @@ def test_death_while_starting_is_told_with_the_end_of_the_log(tmp_path: Path) ->
     process = Process("server", [sys.executable, "-c", code], log=tmp_path / "log")
     process.start()
     with pytest.raises(LocalError, match=r"(?s)server ended with exit code 7 .*no such flag: --wrong") as caught:
-        process.wait_ready(lambda: False, timeout=10)
+        process.wait_ready(lambda: False, timeout=60)
     assert isinstance(caught.value, ConfigurationError)
 
 
@@ -87,7 +88,7 @@ def test_environment_is_added(tmp_path: Path) -> None:
     code = "import os; print(os.environ['GREETING'], 'PATH' in os.environ)"
     process = Process("greeter", [sys.executable, "-c", code], log=tmp_path / "log", env={"GREETING": "hello"})
     process.start()
-    assert process.wait(10) == 0
+    assert process.wait(60) == 0
     assert process.tail() == "hello True"
 
 
@@ -109,7 +110,7 @@ def test_outlives_the_thread_that_started_it(tmp_path: Path) -> None:
     thread.start()
     thread.join()
     try:
-        process.wait_ready(lambda: "up" in process.tail(), timeout=10)
+        process.wait_ready(lambda: "up" in process.tail(), timeout=60)
         assert process.alive
     finally:
         process.kill()
@@ -123,7 +124,7 @@ def test_dies_with_a_parent_that_got_sigkill(tmp_path: Path) -> None:
         from fleetbeat.local.process import Process
         process = Process("sleeper", {SLEEPER!r}, log=Path({str(tmp_path / "log")!r}))
         process.start()
-        process.wait_ready(lambda: "up" in process.tail(), timeout=10)
+        process.wait_ready(lambda: "up" in process.tail(), timeout=60)
         print(process.pid, flush=True)
         time.sleep(600)
     """
@@ -157,7 +158,8 @@ def test_what_is_no_range_of_ports(monkeypatch: pytest.MonkeyPatch, text: str) -
 
 
 def test_no_port_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FLEETBEAT_LOCAL_PORTS", "32170-32170")
-    free_port()
-    with pytest.raises(LocalError, match="No free TCP port between 32170 and 32170"):
-        free_port()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        monkeypatch.setenv("FLEETBEAT_LOCAL_PORTS", f"{port}-{port}")
+        with pytest.raises(LocalError, match=f"No free TCP port between {port} and {port}"):
+            free_port()
