@@ -14,7 +14,7 @@ from fleetbeat.catalog_fields import Fields, Problems, shown
 from fleetbeat.catalog_health import health_rules
 from fleetbeat.catalog_sync import sync_policy
 from fleetbeat.catalog_windows import own_windows, project_windows
-from fleetbeat.decisions import confirmation, references, self_heal, semver
+from fleetbeat.decisions import confirmation, names, references, self_heal, semver
 from fleetbeat.decisions.option_keys import OURS
 from fleetbeat.decisions.problems import did_you_mean
 from fleetbeat.decisions.projects import DEFAULT
@@ -33,11 +33,8 @@ API_VERSION = "fleetbeat.dev/v1alpha1"
 KINDS = ("Application", "Cluster", "Project")
 KINDS_LATER = ("Fleet",)
 
-# A name becomes part of Redis keys, User-Agents and object names in clusters; this form is safe in all of them.
-_LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
-_NAME = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(?:\.{_LABEL})*")
+# A name becomes part of Redis keys, User-Agents and object names in clusters; a subdomain is safe in all of them.
 _NAME_FORM = "lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit, at most 253"
-_NAMESPACE = re.compile(_LABEL)
 _NAMESPACE_FORM = "a namespace: lower-case letters, digits and '-', at most 63"
 
 _REPOSITORY_EXAMPLE = "registry.example.com/shop/manifests"
@@ -73,7 +70,7 @@ def name_of(document: Mapping[str, Any]) -> str:
     """``metadata.name`` when it is a valid one, else ""."""
     metadata = document.get("metadata")
     name = metadata.get("name") if isinstance(metadata, Mapping) else None
-    return name if isinstance(name, str) and _NAME.fullmatch(name) else ""
+    return name if isinstance(name, str) and names.is_subdomain(name) else ""
 
 
 def parse_application(document: Mapping[str, Any], where: str) -> Application:
@@ -92,7 +89,7 @@ def parse_application(document: Mapping[str, Any], where: str) -> Application:
         top.problem(at, f"must be {confirmation.TIME_FORM}, not {shown(approved)}")
     spec = top.section("spec", required="it says what to sync and where to")
     top.close()
-    project = spec.text("project", DEFAULT, accept=_NAME.fullmatch, form="the name of a Project in this catalog")
+    project = spec.text("project", DEFAULT, accept=names.is_subdomain, form="the name of a Project in this catalog")
     source = _source(spec.section("source", required=f"it names the bundle, e.g. {{oci: {_REPOSITORY_EXAMPLE}}}"))
     destination = _destination(spec.section("destination", required="it names the cluster, e.g. {cluster: prod}"))
     sync_fields = spec.section("sync")
@@ -171,7 +168,7 @@ def _open(document: Mapping[str, Any], where: str, kind: str) -> tuple[Problems,
 
 def _metadata(top: Fields) -> tuple[str, dict[str, str], dict[str, str]]:
     metadata = top.section("metadata", required="it holds the name")
-    name = metadata.text("name", required="every document has a name", accept=_NAME.fullmatch, form=_NAME_FORM)
+    name = metadata.text("name", required="every document has a name", accept=names.is_subdomain, form=_NAME_FORM)
     labels, annotations = metadata.texts("labels"), metadata.texts("annotations")
     metadata.close(later=("namespace", "finalizers"))
     return name, labels, annotations
@@ -256,7 +253,7 @@ def _registry_auth(fields: Fields) -> RegistryAuth:
 def _destination(fields: Fields) -> Destination:
     destination = Destination(
         cluster=fields.text("cluster", required="the name of a Cluster in this catalog"),
-        namespace=fields.text("namespace", accept=_NAMESPACE.fullmatch, form=_NAMESPACE_FORM),
+        namespace=fields.text("namespace", accept=names.is_label, form=_NAMESPACE_FORM),
     )
     fields.close(elsewhere=_ARGO_CD_DESTINATION)
     return destination
@@ -267,7 +264,7 @@ def _depends_on(spec: Fields) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for entry in spec.sections("dependsOn"):
         name = entry.text(
-            "name", required="the name of an Application in this catalog", accept=_NAME.fullmatch, form=_NAME_FORM
+            "name", required="the name of an Application in this catalog", accept=names.is_subdomain, form=_NAME_FORM
         )
         if name in found:
             entry.problem("name", f"{shown(name)} is named twice")

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from fleetbeat.decisions.inventory import parent_name
+from fleetbeat.decisions.inventory import event_prefix, parent_name
 from fleetbeat.decisions.ledger import Entry, Execution, Place, Write
 
 #: ms at either end of a log in which nothing is missed: the clocks of Redis and of an API server differ, and what was
@@ -116,7 +116,7 @@ def _write(event: Mapping[str, Any], at: int) -> Event | None:
     if not 200 <= status < 300 or "dryRun=All" in str(event.get("requestURI") or ""):
         return None
     target = _target(event.get("objectRef") or {})
-    if target.resource == "events" and target.name.startswith(f"{parent_name(who['app'])}."):
+    if target.resource == "events" and target.name.startswith(event_prefix(parent_name(who["app"]))):
         return None  # a Kubernetes Event that tells of a run is nobody's state
     fence = who.get("fence", "0")
     return Event(

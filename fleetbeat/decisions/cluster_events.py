@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fleetbeat.decisions.events import Event, cut
+from fleetbeat.decisions.inventory import event_prefix
 from fleetbeat.model import Body
 
 _MOST = 1024  #: bytes of a message, more is refused by some clusters
@@ -31,7 +32,7 @@ def body(event: Event, entry: Mapping[str, Any], *, parent: str, namespace: str,
         "apiVersion": "v1",
         "kind": "Event",
         # The same for each repetition, and for an execution that takes over from a killed one.
-        "metadata": {"name": f"{parent}.{first:x}", "namespace": namespace},
+        "metadata": {"name": f"{event_prefix(parent)}{first:x}", "namespace": namespace},
         "involvedObject": {
             "apiVersion": "v1",
             "kind": "ConfigMap",

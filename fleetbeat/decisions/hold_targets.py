@@ -7,15 +7,9 @@ from __future__ import annotations
 
 import re
 
+from fleetbeat.decisions import names
 from fleetbeat.decisions.problems import shown
 
-_LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
-_SUBDOMAIN = rf"{_LABEL}(?:\.{_LABEL})*"
-_NAMESPACE = re.compile(_LABEL)
-_CATALOG = re.compile(rf"(?=.{{1,253}}\Z){_SUBDOMAIN}")
-_QUALIFIED = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
-_LABELLED = re.compile(rf"(?:(?=[^/]{{1,253}}/){_SUBDOMAIN}/)?{_QUALIFIED}=(?:{_QUALIFIED})?")
-_GROUP = re.compile(rf"\*|(?:{_SUBDOMAIN})?")
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
 #: Wider than a subdomain: RBAC objects have names such as system:controller:job-controller.
 _OBJECT = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9][-A-Za-z0-9._:]{0,252}")
@@ -23,11 +17,11 @@ _OBJECT = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9][-A-Za-z0-9._:]{0,252}")
 
 def wrong(kind: str, target: str) -> str:
     """Why nothing can be meant by this target, "" when something can. Kinds and targets as in ``holds.Hold``."""
-    if kind in ("app", "cluster") and not _CATALOG.fullmatch(target):
+    if kind in ("app", "cluster") and not names.is_subdomain(target):
         return f"{shown(target)} is no name of {'an application' if kind == 'app' else 'a cluster'}"
-    if kind == "namespace" and not _NAMESPACE.fullmatch(target):
+    if kind == "namespace" and not names.is_label(target):
         return f"{shown(target)} is no name of a namespace"
-    if kind == "label" and not _LABELLED.fullmatch(target):
+    if kind == "label" and not names.is_labelled(target):
         return f"{shown(target)} is no label of applications, such as team=web"
     return _wrong_object(target) if kind == "object" else ""
 
@@ -37,9 +31,9 @@ def _wrong_object(target: str) -> str:
     if len(parts) != 4:
         return f"{shown(target)} is not group/Kind/namespace/name"
     group, kind, namespace, name = parts
-    if not _GROUP.fullmatch(group) or not _KIND.fullmatch(kind):
+    if not (group in ("", "*") or names.is_subdomain(group)) or not _KIND.fullmatch(kind):
         return f"{shown('/'.join((group, kind)))} is no kind with its group"
-    if namespace and not _NAMESPACE.fullmatch(namespace):
+    if namespace and not names.is_label(namespace):
         return f"{shown(namespace)} is no name of a namespace"
     if not _OBJECT.fullmatch(name):
         return f"{shown(name)} is no name of an object. A hold of several: one for each, or of the namespace"

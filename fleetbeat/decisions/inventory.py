@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from fleetbeat.decisions import names
 from fleetbeat.model import Body, ObjectId
 
 PART_OF = "applyset.kubernetes.io/part-of"  #: label of a member
@@ -26,8 +27,8 @@ CLAIMS = "fleetbeat.dev/claims"
 FIELD_MANAGER = "fleetbeat"
 _TOOL = "fleetbeat"
 
-_MAX_NAME = 253
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+#: the longest name that takes a dot and a time in ms, as up to 12 hex digits, behind it
+_MAX_EVENT_PARENT = names.MOST - 13
 
 
 # ── names ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -47,10 +48,20 @@ def parent_name(app: str) -> str:
     every namespace (field case d12).
     """
     plain = f"app-{app}"
-    if len(plain) <= _MAX_NAME and _SUBDOMAIN.fullmatch(app):
-        return plain
-    digest = hashlib.sha256(app.encode()).hexdigest()[:32]
-    beginning = re.sub(r"[^a-z0-9]+", "-", app.lower())[:80].strip("-") or "x"
+    return plain if names.is_subdomain(app) and names.is_subdomain(plain) else _hashed(app)
+
+
+def event_prefix(parent: str) -> str:
+    """What the names of Kubernetes Events about this parent begin with; the time of one stands behind it.
+
+    The parent's name and a dot; a parent whose name leaves no room for a time is hashed, as applications are.
+    """
+    return f"{parent if len(parent) <= _MAX_EVENT_PARENT else _hashed(parent)}."
+
+
+def _hashed(name: str) -> str:
+    digest = hashlib.sha256(name.encode()).hexdigest()[:32]
+    beginning = re.sub(r"[^a-z0-9]+", "-", name.lower())[:80].strip("-") or "x"
     return f"hashed-{beginning}-{digest}"
 
 

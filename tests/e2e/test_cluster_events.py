@@ -41,6 +41,17 @@ def test_what_changed_is_told_and_what_did_not_is_not(fleet: Fleet, namespace: s
     assert [one["message"] for one in told(fleet, app)] == ["Succeeded: 1 created", "Succeeded: 1 configured"]
 
 
+def test_a_name_that_leaves_no_room_for_the_time_is_told_of_as_well(fleet: Fleet, namespace: str) -> None:
+    """Field case d12: valid as an application's and as the parent's name, not with a time behind it."""
+    short = fleet.name("long")
+    app = f"{short}-{'a' * (239 - len(short))}"
+    fleet.push(short, [config_map("web")])
+    fleet.application(app, namespace=namespace, source={"oci": fleet.repository(short)})
+    fleet.wait_run(app, phase="Succeeded")
+    assert len(parent_name(app)) == 244
+    assert [one["message"] for one in told(fleet, app)] == ["Succeeded: 1 created"]
+
+
 def test_a_failure_that_repeats_is_one_event_with_a_count(fleet: Fleet, namespace: str) -> None:
     app = fleet.name("failing")
     fleet.push(app, [config_map("web")])

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
+from departing import DELETE, objects, parent, removed
 from fleet import Fleet, config_map, in_wave, outcomes, words
 from hooking import hook
 from people import Hands, quiet
@@ -584,16 +585,21 @@ def test_what_a_failed_sync_had_applied_is_pruned_later(fleet: Fleet, namespace:
 
 
 def test_long_names_never_mix(fleet: Fleet, namespace: str) -> None:
-    """Field case d12: two names of 70 characters, the first 62 the same, then a dash."""
-    start = f"{uuid.uuid4().hex}{'a' * 30}.{'b' * 2}-"
-    one, two = f"{start}eu", f"{start}us"
+    """Field case d12: two names of 70 characters, the first 63 the same, the last of them a dash."""
+    start = f"{uuid.uuid4().hex}{'a' * 30}-"
+    one, two = f"{start}eu-west", f"{start}us-east"
+    assert (len(start), len(one), len(two)) == (63, 70, 70)
     for app in (one, two):
-        fleet.application(app, namespace=namespace)
+        fleet.application(app, namespace=namespace, spec=DELETE)
         push_and_sync(fleet, app, [config_map(app, namespace), config_map(f"old-{app}", namespace)])
     entry = push_and_sync(fleet, one, [config_map(one, namespace)])
     assert outcomes(entry) == {f"ConfigMap {namespace}/old-{one}": "pruned"}
-    assert fleet.get(config_maps(namespace, f"old-{two}")) is not None
+    assert objects(fleet, namespace) == sorted([one, two, f"old-{two}"])
     assert fleet.state(two)["sync"] == "Synced"
+    fleet.leave(one)
+    assert outcomes(removed(fleet, one)) == {f"ConfigMap {namespace}/{one}": "pruned"}
+    assert objects(fleet, namespace) == sorted([two, f"old-{two}"])
+    assert (parent(fleet, one), parent(fleet, two) is None) == (None, False)
 
 
 def test_one_api_group_that_does_not_answer_prunes_nothing(

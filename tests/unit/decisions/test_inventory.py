@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetbeat.decisions import inventory
-from fleetbeat.decisions.inventory import applyset_id, parent_name
+from fleetbeat.decisions.inventory import applyset_id, event_prefix, parent_name
 from fleetbeat.model import ObjectId
 
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -35,9 +35,10 @@ def test_the_parent_of_an_ordinary_application():
 
 def test_long_names_that_begin_alike_never_mix():
     """Field case d12: 70 characters, the first 63 equal, character 63 a dash."""
-    start = "a" * 62 + "-"
-    one, two = parent_name(f"{start}eu-west"), parent_name(f"{start}us-east")
-    assert one != two
+    apps = ("a" * 62 + "-eu-west", "a" * 62 + "-us-east")
+    assert {len(app) for app in apps} == {70}
+    one, two = (parent_name(app) for app in apps)
+    assert (one, two) == tuple(f"app-{app}" for app in apps)
     assert applyset_id(one, "fleetbeat") != applyset_id(two, "fleetbeat")
     long = ["x" * 250 + end for end in ("a", "b", "-c")]
     assert len({parent_name(name) for name in long}) == 3
@@ -55,6 +56,20 @@ def test_parent_names_are_valid_and_unique(one, two):
         # not even the name of another application can be made to look like a hashed one
         assert parent_name(name) != name
     assert (parent_name(one) == parent_name(two)) == (one == two)
+
+
+@pytest.mark.parametrize("app", ["shop", "a" * 62 + "-eu-west", "x" * 236, "x" * 237, "x" * 249, "x" * 250, "-a" * 120])
+def test_names_of_events_are_valid(app):
+    """Field case d12. The time of an Event stands behind the parent's name and must fit."""
+    last = f"{event_prefix(parent_name(app))}{2**48 - 1:x}"
+    assert len(last) <= 253
+    assert SUBDOMAIN.fullmatch(last)
+
+
+def test_names_of_events_never_mix():
+    apps = ["x" * 236 + end for end in ("", "a", "ab", "abc", "-c")]
+    assert len({event_prefix(parent_name(app)) for app in apps}) == 5
+    assert event_prefix("app-shop") == "app-shop."
 
 
 def test_group_kinds_and_namespaces():
