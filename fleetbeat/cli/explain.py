@@ -37,9 +37,9 @@ Examples:
 def explain(session: Session, what: str, namespace: str, cluster: str | None, output: str) -> None:
     """Where an object comes from: application, run, commit, who asked.
 
-    Also what was changed, who has written to the object since, and who owns which field. KIND may be a kind, a plural
-    or a short name, with its group after a dot where several groups have it. An object of another tool is told with
-    that tool's name. Only names of fields are shown, never values.
+    Also how it is doing, what was changed, who has written to the object since, and who owns which field. KIND may be a
+    kind, a plural or a short name, with its group after a dot where several groups have it. An object of another tool
+    is told with that tool's name. Only names of fields are shown, never values.
     """
     kind, slash, name = what.partition("/")
     if not (kind and slash and name) or "/" in name:
@@ -84,11 +84,21 @@ class _Question:
         told |= self._owner(live)
         if not told["application"]:
             return told | self._of_nobodys(resource, key, live, told["owner"])
-        told |= self._drift(told["application"], key)
+        told |= self._health(told["application"], live) | self._drift(told["application"], key)
         entries, last = self._last(told["application"], key)
         if last is None:
             return told | {"write": None, "unknown": self._unknown(told["application"])} | self._fields(live, None)
         return told | self._told(entries, last, key) | self._fields(live, last[1], self._same(resource, live, last[1]))
+
+    def _health(self, app: str, live: Body) -> dict[str, Any]:
+        """How it is doing now, by its application's rules; nothing where the catalog in force does not have them."""
+        from fleetbeat.engine.judging import Judge
+
+        found = self._session.catalogs.application(app)
+        if found is None or found[1].name != self._cluster.name:
+            return {}
+        health = Judge(found[0], self._cluster, self._cluster.api_set()).health(live)
+        return {"health": {"status": health.status, "message": health.message}}
 
     def _drift(self, app: str, key: ObjectId) -> dict[str, Any]:
         """Which of its fields were changed past the bundle, by whom, and how often they were put back."""

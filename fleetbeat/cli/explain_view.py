@@ -15,6 +15,8 @@ def show(told: dict[str, Any]) -> None:
     where = "" if told["exists"] else " (not there any more)"
     out.say(f"{told['object']} on cluster {told['cluster']}{where}")
     lines = {"Owner": told["owner"]}
+    if health := told.get("health"):
+        lines["Health"] = ": ".join(filter(None, (out.word(health["status"]), health["message"])))
     if write := told.get("write"):
         asked = ", ".join(part for part in (write["by"], write["reason"]) if part)
         found = "" if write["state"] == "written" else ", found done after a worker was killed"

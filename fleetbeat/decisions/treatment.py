@@ -95,7 +95,8 @@ def _annotations(body: Body) -> Mapping[str, Any]:
 #: How API servers, admission and CRDs' own rules (CEL) say that a field cannot be changed. Tried on 1.36.
 _IMMUTABLE = re.compile(
     r"\bimmutable\b|may not (be )?changed?\b|cannot be changed|can ?not change|"
-    r"updates to \w+ spec for fields other than|may not change once set",
+    r"updates to \w+ spec for fields other than|may not change once set|"
+    r"can ?not be less than (status\.capacity|previous value)",  # a claim's volume does not shrink
     re.IGNORECASE,
 )
 

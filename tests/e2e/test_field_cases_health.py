@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from fleet import Fleet, config_map, in_wave
+from fleet import Fleet, config_map, in_wave, run
 from waiting import wait_for
 
 from fleetbeat.clients.cluster import KubernetesCluster
@@ -316,15 +316,24 @@ def test_h3_suspended_objects_leave_the_application_healthy(controlled: Fleet, s
 
 
 def test_h3_the_last_run_of_a_cron_job_is_told_and_does_not_flap(fleet: Fleet, namespace: str) -> None:
-    """Field case h3: a failed run is in the message, also while the next one is under way."""
-    nightly = cron_job("nightly", namespace)
-    failed = {"lastScheduleTime": "2026-01-02T00:00:00Z", "lastSuccessfulTime": "2026-01-01T00:05:00Z"}
-    reported(fleet, nightly, failed)
-    assert seen(fleet, nightly) == Health("Healthy", "the run of 2026-01-02T00:00:00Z did not succeed")
-    active = {"kind": "Job", "apiVersion": "batch/v1", "name": "nightly-1", "namespace": namespace}
-    patch = {"status": {"active": [active]}}
-    ask(fleet, "PATCH", f"{path_of(nightly)}/nightly/status", patch, content_type=MERGE)
-    assert seen(fleet, nightly).status == "Healthy"
+    """Field case h3: a failed run is in the message, also while the next one is under way; ``explain`` shows it."""
+    nightly = cron_job("nightly", namespace, schedule="0 0 * * *")
+    app = fleet.name("nightly")
+    sync(fleet, app, [nightly], namespace)
+    status = {"lastScheduleTime": "2999-01-02T00:00:00Z", "lastSuccessfulTime": "2999-01-01T00:05:00Z"}
+    ask(fleet, "PATCH", f"{path_of(nightly)}/nightly/status", {"status": status}, content_type=MERGE)
+    assert seen(fleet, nightly) == Health("Healthy", "the run of 2999-01-02T00:00:00Z did not succeed")
+    next_run = datetime.fromisoformat("2999-01-03T00:00:00Z")
+    active = {"kind": "Job", "apiVersion": "batch/v1", "namespace": namespace}
+    active["name"] = f"nightly-{int(next_run.timestamp()) // 60}"  # as the controller names it
+    status |= {"lastScheduleTime": "2999-01-03T00:00:00Z", "active": [active]}
+    ask(fleet, "PATCH", f"{path_of(nightly)}/nightly/status", {"status": status}, content_type=MERGE)
+    told = "a run is under way; the run of 2999-01-02T00:00:00Z did not succeed"
+    assert seen(fleet, nightly) == Health("Healthy", told)
+    shown = run(fleet, "explain", "cronjob/nightly", "-n", namespace).stdout
+    assert f"Health:    Healthy: {told}\n" in shown
+    fleet.tick(app)
+    assert fleet.state(app)["health"] == "Healthy"
 
 
 # ── h4 ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -397,14 +406,20 @@ def test_h6_a_daemon_set_nobody_has_looked_at(fleet: Fleet, namespace: str) -> N
 
 
 def test_h7_a_claim_that_waits_for_its_pod_lets_the_wave_pass(controlled: Fleet, space: str) -> None:
-    """Field case h7: its Pod is in the next wave, or that of a suspended CronJob. The classes cost one request."""
+    """Field case h7: its Pod is in the next wave, or that of a suspended CronJob. The classes cost one request.
+
+    The scheduler binds the one claim to the volume when the Pod comes, not before; the other one is never bound.
+    """
+    late = f"late-{space}"
     local = manifest(
         "storage.k8s.io/v1",
         "StorageClass",
-        f"late-{space}",
-        provisioner="example.com/none",
+        late,
+        provisioner="kubernetes.io/no-provisioner",
         volumeBindingMode="WaitForFirstConsumer",
     )
+    disk = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/data"}}
+    volume = manifest("v1", "PersistentVolume", late, spec={**disk, "storageClassName": late})
     claims = [
         manifest(
             "v1",
@@ -412,18 +427,27 @@ def test_h7_a_claim_that_waits_for_its_pod_lets_the_wave_pass(controlled: Fleet,
             name,
             space,
             spec={
-                "storageClassName": f"late-{space}",
+                "storageClassName": late,
                 "accessModes": ["ReadWriteOnce"],
                 "resources": {"requests": {"storage": "1Gi"}},
             },
         )
         for name in ("data", "archive")
     ]
-    mounted = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "archive"}}]}
-    bundle = [local, *claims, cron_job("nightly", space, mounted, suspend=True), in_wave(1, config_map("after", space))]
+    nightly = cron_job("nightly", space, mounting("archive"), suspend=True)
+    pod = manifest("v1", "Pod", "web", space, spec=pod_spec({"restartPolicy": "Always", **mounting("data")}))
+    bundle = [local, volume, *claims, nightly, in_wave(1, pod)]
     app, position = controlled.name("claims"), the_cluster(controlled).audit_position()
-    entry = sync(controlled, app, bundle, space, timeout="20s")
+    entry = sync(controlled, app, bundle, space, timeout="50s")
     assert entry["phase"] == "Succeeded", entry["message"]
+    found = healths(entry)
+    assert {name: found[name] for name in found if name.startswith(("PersistentVolumeClaim", "Pod/"))} == {
+        "PersistentVolumeClaim/data": "Healthy",
+        "PersistentVolumeClaim/archive": "Healthy",
+        "Pod/web": "Healthy",
+    }
+    phases = [ask(controlled, "GET", f"{path_of(claim)}/{claim['metadata']['name']}")["status"] for claim in claims]
+    assert [status["phase"] for status in phases] == ["Bound", "Pending"]
     assert controlled.state(app)["health"] == "Healthy"
     asked = [
         event
@@ -432,8 +456,12 @@ def test_h7_a_claim_that_waits_for_its_pod_lets_the_wave_pass(controlled: Fleet,
         and event["verb"] == "list"
         and event["objectRef"]["resource"] == "storageclasses"
     ]
-    steps = 3  # the write, the first look and one more at most
+    steps = 3  # of wave 0: the write, the first look and one more at most
     assert 1 <= len(asked) <= steps
+
+
+def mounting(claim: str) -> dict[str, Any]:
+    return {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]}
 
 
 # ── h8, h9, h10 ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -16,6 +16,7 @@ from fleetbeat.decisions.health import (
     certificates,
     cluster,
     conditions,
+    cronjobs,
     custom,
     flux,
     network,
@@ -36,6 +37,7 @@ IGNORE = "argocd.argoproj.io/ignore-healthcheck"
 #: ``Kind.group`` → rule
 RULES: dict[str, Callable[[Live], Health]] = {
     **workloads.RULES,
+    **cronjobs.RULES,
     **network.RULES,
     **storage.RULES,
     **cluster.RULES,

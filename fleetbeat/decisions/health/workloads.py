@@ -1,4 +1,4 @@
-"""Deployment, StatefulSet, DaemonSet, ReplicaSet, ReplicationController, Pod, Job, CronJob."""
+"""Deployment, StatefulSet, DaemonSet, ReplicaSet, ReplicationController, Pod, Job."""
 
 from __future__ import annotations
 
@@ -172,19 +172,6 @@ def job(live: Live) -> Health:
     return Health("Progressing", f"{live.count('active')} Pods running, {live.count('failed')} failed")
 
 
-def cron_job(live: Live) -> Health:
-    """Healthy whatever its last run did: that is told in the message, and must not flap with every run (h3)."""
-    if live.spec.get("suspend") is True:
-        return Health("Suspended", "the CronJob is suspended")
-    if live.status.get("active"):
-        return Health("Healthy", "a run is under way")
-    started, succeeded = live.status.get("lastScheduleTime"), live.status.get("lastSuccessfulTime")
-    # RFC 3339 in UTC, as the API server writes it, sorts as text.
-    if isinstance(started, str) and (not isinstance(succeeded, str) or succeeded < started):
-        return Health("Healthy", f"the run of {started} did not succeed")
-    return Health("Healthy")
-
-
 RULES: dict[str, Callable[[Live], Health]] = {
     "Deployment.apps": deployment,
     "StatefulSet.apps": stateful_set,
@@ -193,5 +180,4 @@ RULES: dict[str, Callable[[Live], Health]] = {
     "ReplicationController": replica_set,
     "Pod": pod,
     "Job.batch": job,
-    "CronJob.batch": cron_job,
 }

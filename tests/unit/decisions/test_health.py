@@ -101,6 +101,11 @@ FIELDS = st.sampled_from(
         "suspend",
         "active",
         "lastScheduleTime",
+        "lastSuccessfulTime",
+        "creationTimestamp",
+        "schedule",
+        "timeZone",
+        "name",
         "paused",
         "restartPolicy",
         "progressDeadlineSeconds",
@@ -110,8 +115,9 @@ FIELDS = st.sampled_from(
     ]
 )
 GROUP_KINDS = st.sampled_from(sorted([*RULES, "Cart.shop.example.com"]))
+TIMES = ("2026-01-01T00:00:00Z", "0001-01-01T00:00:00Z", "9999-12-31T23:59:00Z", "0 0 * * *", "Europe/Berlin")
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-2, 3) | st.sampled_from(["True", "False", "Ready", "x", "[1]"]),
+    st.none() | st.booleans() | st.integers(-2, 3) | st.sampled_from(["True", "False", "Ready", "x", "[1]", *TIMES]),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(FIELDS, inner, max_size=4),
     max_leaves=20,
 )

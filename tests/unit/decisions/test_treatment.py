@@ -88,6 +88,7 @@ def test_force_in_fluxs_words():
         ('spec.clusterIPs[0]: Invalid value: ["10.0.0.9"]: may not change once set', True),
         ("spec: Forbidden: spec is immutable after creation except resources.requests", True),
         ("roleRef: Invalid value: cannot change roleRef", True),
+        ("spec.resources.requests.storage: Forbidden: field can not be less than status.capacity", True),
         ("spec.replicas: Invalid value: -1: must be greater than or equal to 0", False),
         ("admission webhook denied the request: team label is missing", False),
     ],
