@@ -7,6 +7,7 @@ import logging
 from celery import Celery
 
 from fleetbeat.clients import applyset
+from fleetbeat.clients.observe import UnderWay
 from fleetbeat.clients.runs import Look
 from fleetbeat.errors import FleetbeatError, StoreUnavailable
 from fleetbeat.model import Application
@@ -29,10 +30,16 @@ def go_on(celery: Celery, shared: Parts, app: str, look: Look) -> str:
     # Whoever asks about a deletion that waits has said what it waits for (`fleetbeat delete`).
     said = bool(look.run.get("stop")) or (departing.is_removal(look.run) and bool(look.request))
     held = waiting and bool(look.run.get("window") or look.run.get("others"))
-    asks_again = held and _look_while_held(shared, app, look)
+    asks_again, put_off = False, None
+    try:
+        asks_again = held and _look_while_held(shared, app, look)
+    except UnderWay as error:
+        put_off = error
     ready = said or asks_again or _others_are_ready(shared, app, look)
     found = shared.runs.resume(app, now=newer_first or ready)
     if isinstance(found, str):
+        if put_off is not None:  # the next look on the way may be an hour off
+            shared.runs.look_again(app, put_off.retry_after or 1.0, at_the_latest=True)
         return f"run {look.run.get('run')} is {found}"
     run, step, fence = found
     stages = look.run.get("stages")
@@ -75,7 +82,7 @@ def _look_while_held(shared: Parts, app: str, look: Look) -> bool:
     """A run waits for a sync window or for others: shall its step go on before that? A look, health included.
 
     It shall when the windows have been edited, and, before anything is written, when the cluster is not as it was: the
-    plan is made anew then. What the run needs at the opening is kept from expiring.
+    plan is made anew then. What the run needs at the opening is kept from expiring. Raises UnderWay.
     """
     record = look.run
     for blob in ("plan", "rendered"):
@@ -99,7 +106,7 @@ def _look_while_held(shared: Parts, app: str, look: Look) -> bool:
             return False
         where = connected(shared.settings, *entry, digest=record["digest"])
         sight = windows.sight(moved(shared, where, look))
-    except StoreUnavailable:
+    except (StoreUnavailable, UnderWay):
         raise
     except FleetbeatError as error:
         log.info("%s: while waiting: %s", app, error)

@@ -288,11 +288,14 @@ class Runs:
         """ms since epoch by the server's clock."""
         return self._store.now()
 
-    def look_again(self, app: str, seconds: float) -> None:
-        """Make an application that has no run due in so many seconds, whatever its regular slot is."""
+    def look_again(self, app: str, seconds: float, *, at_the_latest: bool = False) -> None:
+        """Make an application due in so many seconds, whatever its regular slot is.
+
+        ``at_the_latest``: if it is due sooner it stays so, as it must where a run waits for its time.
+        """
         at = self.now() + int(seconds * 1000)
         with errors():
-            self._store.redis.zadd(keys.DUE, {app: at}, xx=True)
+            self._store.redis.zadd(keys.DUE, {app: at}, xx=True, lt=at_the_latest)
 
     def look_by(self, app: str, at: int) -> None:
         """Have an application without a run looked at by ``at`` (ms since epoch), if its regular slot is later."""

@@ -524,6 +524,19 @@ def test_a_look_asks_for_the_next_one_by_a_moment_but_moves_no_ring(runs: Runs, 
     assert store.redis.zscore(keys.DUE, "blog") is None, "it has left the catalog"
 
 
+def test_a_look_at_the_latest_by_then_puts_nothing_off(runs: Runs, store: Store) -> None:
+    for sooner in (0, runs.now() + 1_000_000):
+        store.redis.zadd(keys.DUE, {"shop": sooner})
+        runs.look_again("shop", 2000, at_the_latest=True)
+        assert store.redis.zscore(keys.DUE, "shop") == sooner
+    runs.look_again("shop", 500, at_the_latest=True)
+    score = store.redis.zscore(keys.DUE, "shop")
+    assert score is not None
+    assert score <= runs.now() + 500_000
+    runs.look_again("blog", 1, at_the_latest=True)
+    assert store.redis.zscore(keys.DUE, "blog") is None, "it has left the catalog"
+
+
 def test_finish_repeated_is_told_once(runs: Runs) -> None:
     started(runs)
     turn = begun(runs)

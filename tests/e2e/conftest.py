@@ -10,7 +10,7 @@ from typing import Any
 import nursery
 import pytest
 from click.testing import CliRunner, Result
-from fleet import Fleet
+from fleet import PATIENT, Fleet
 
 from fleetbeat.cli.main import cli
 from fleetbeat.cli.session import Session
@@ -29,7 +29,8 @@ def births() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def fleet(tmp_path_factory: pytest.TempPathFactory, registry: Registry, cluster: Cluster) -> Iterator[Fleet]:
     """One installation for all tests that leave it whole. Applications get names of their own: ``fleet.name``."""
-    with RedisServer() as redis, Fleet(tmp_path_factory.mktemp("fleet"), redis, registry, [cluster]) as running:
+    folder = tmp_path_factory.mktemp("fleet")
+    with RedisServer() as redis, Fleet(folder, redis, registry, [cluster], **PATIENT) as running:
         yield running
 
 
@@ -39,7 +40,7 @@ def controlled(
 ) -> Iterator[Fleet]:
     """The same on a cluster where Deployments become available."""
     folder = tmp_path_factory.mktemp("controlled")
-    with RedisServer() as redis, Fleet(folder, redis, registry, [cluster_with_controllers]) as running:
+    with RedisServer() as redis, Fleet(folder, redis, registry, [cluster_with_controllers], **PATIENT) as running:
         yield running
 
 

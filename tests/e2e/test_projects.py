@@ -24,8 +24,8 @@ def test_a_projects_rules_hold_for_its_applications_and_an_edit_at_once(fleet: F
     assert outcomes(fleet.sync(other)) == {f"ConfigMap {namespace}/{other}": "configured"}
     assert fleet.sync(app)["counts"] == {"unchanged": 1}
 
-    runs = len(fleet.history(app)), len(fleet.history(other))
+    runs = fleet.runs_ended(app), fleet.runs_ended(other)
     fleet.project(project, description="nothing is ignored any more")
     assert fleet.wait_run(app, since=runs[0])["trigger"] == "Spec"
     wait_for(lambda: fleet.get(f"{path}/{app}")["data"] == {"key": "value"}, what="the hand edit put back")  # type: ignore[index]
-    assert len(fleet.history(other)) == runs[1]
+    assert fleet.runs_ended(other) == runs[1]

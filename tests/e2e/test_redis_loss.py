@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from fleet import Fleet, config_map, in_wave, words
 from nursery import Nursery, Worker
 from waiting import wait_for
 
-from fleetbeat import keys
 from fleetbeat.local.cluster import Cluster
 from fleetbeat.local.process import free_port
 from fleetbeat.local.registry import Registry
@@ -25,6 +25,7 @@ from fleetbeat.local.registry import Registry
 WAVES = (0, 5)
 EACH = 6
 STEADY = ("steady0", "steady1")
+HELD = f"configmaps/w{WAVES[0]}-{EACH - 1}"
 
 
 def bundle(value: str) -> list[dict[str, Any]]:
@@ -41,7 +42,9 @@ class Installation:
 
     def __init__(self, fleet: Fleet, nursery: Nursery, cluster: Cluster, *, apps: int = 3) -> None:
         self.fleet, self.cluster = fleet, cluster
-        self.workers: list[Worker] = [nursery.worker(), nursery.worker()]
+        self._held = fleet.folder / "held"
+        plan = {"point": "before guard", "path": HELD, "do": "hold", "always": True, "while": str(self._held)}
+        self.workers: list[Worker] = [nursery.worker(plan), nursery.worker(plan)]
         self.spaces = {f"app-{uuid.uuid4().hex[:6]}": new_namespace(cluster) for _ in range(apps)}
         self.digests: dict[str, str] = {}
         for app, namespace in self.spaces.items():
@@ -56,17 +59,27 @@ class Installation:
         for app in self.spaces:
             self.digests[app] = self.fleet.push(app, bundle(value)).digest
 
-    def rest(self, timeout: float = 60) -> None:
+    def rest(self) -> None:
         for app, digest in self.digests.items():
-            at_rest(self.fleet, app, digest, timeout=timeout)
+            at_rest(self.fleet, app, digest)
 
-    def in_mid_run(self) -> None:
-        """Returns while at least one application is being written to."""
-        wait_for(lambda: any(self.step(app).startswith("apply") for app in self.spaces), every=0.002, timeout=30)
+    @contextmanager
+    def in_mid_run(self, value: str) -> Iterator[None]:
+        """A new bundle is being written: each application stands before the last write of its first wave.
 
-    def step(self, app: str) -> str:
-        found = self.fleet.store.redis.hget(keys.run(app), "step")
-        return found.decode() if isinstance(found, bytes) else ""
+        The writers have their locks and go on at the end of the block.
+        """
+        self._held.touch()
+        self.push(value)
+        for app in self.spaces:
+            self.fleet.request(app)
+        for app in self.spaces:
+            wait_for(lambda app=app: self.written(app) == EACH - 1, timeout=120, what=f"{app} to be half written")  # type: ignore[misc]
+        yield
+        self._held.unlink()
+
+    def written(self, app: str) -> int:
+        return len(kept(self.fleet.writes(app, since=self.since)))
 
     def check(self, *, rewritten: bool) -> None:
         """``rewritten``: the storm came over a new digest; then each of its objects was written once."""
@@ -95,10 +108,8 @@ def request_all(installation: Installation) -> None:
 def test_redis_is_killed_and_restarted_in_mid_run(installation: Installation) -> None:
     """Field case j7. What reached the append-only file comes back; the rest is found out again."""
     fleet = installation.fleet
-    installation.push("second")
-    request_all(installation)
-    installation.in_mid_run()
-    fleet.redis.kill()
+    with installation.in_mid_run("second"):
+        fleet.redis.kill()
     time.sleep(1.0)  # so long it is away; workers meet a refused connection
     fleet.redis.start()
     installation.rest()
@@ -108,13 +119,11 @@ def test_redis_is_killed_and_restarted_in_mid_run(installation: Installation) ->
 def test_redis_turns_read_only_in_mid_run(installation: Installation) -> None:
     """Field case j7. As at a fail-over: the node that was the primary answers every write with READONLY for 10 s."""
     fleet = installation.fleet
-    installation.push("second")
-    request_all(installation)
-    installation.in_mid_run()
-    fleet.store.redis.replicaof("127.0.0.1", free_port())
+    with installation.in_mid_run("second"):
+        fleet.store.redis.replicaof("127.0.0.1", free_port())
     time.sleep(10.0)  # so long it refuses
     fleet.store.redis.replicaof("NO", "ONE")
-    installation.rest(timeout=30)
+    installation.rest()
     installation.check(rewritten=True)
 
 
@@ -122,13 +131,11 @@ def test_redis_turns_read_only_in_mid_run(installation: Installation) -> None:
 def test_redis_is_frozen_for_half_a_minute_in_mid_run(installation: Installation) -> None:
     """Field case j7."""
     fleet = installation.fleet
-    installation.push("second")
-    request_all(installation)
-    installation.in_mid_run()
-    fleet.redis.pause()
+    with installation.in_mid_run("second"):
+        fleet.redis.pause()
     time.sleep(30.0)  # so long it is frozen
     fleet.redis.resume()
-    installation.rest(timeout=30)
+    installation.rest()
     installation.check(rewritten=True)
 
 
@@ -150,10 +157,8 @@ def test_everything_is_forgotten_while_nothing_happens(installation: Installatio
 
 def test_everything_is_forgotten_in_mid_run(installation: Installation) -> None:
     fleet = installation.fleet
-    installation.push("second")
-    request_all(installation)
-    installation.in_mid_run()
-    fleet.store.redis.flushall()
+    with installation.in_mid_run("second"):
+        fleet.store.redis.flushall()
     installation.rest()
     installation.check(rewritten=True)
 
@@ -167,7 +172,7 @@ def test_forgotten_while_a_worker_writes(tmp_path: Path, registry: Registry, clu
         installation.push("second")
         slow = nursery.worker({"point": "before guard", "path": "configmaps/w0", "nth": 3, "do": "stop"})
         request_all(installation)
-        wait_for(lambda: slow.stopped, timeout=30, what="the worker to stop in mid-wave")
+        wait_for(lambda: slow.stopped, timeout=120, what="the worker to stop in mid-wave")
         fleet.store.redis.flushall()
         other = nursery.worker()
         installation.workers, installation.processes = [slow, other], [fleet.beats[0].pid, slow.pid, other.pid]

@@ -149,7 +149,7 @@ def test_a_flush_of_redis_does_not_undo_a_rollback(make_fleet: Callable[..., Fle
     parent = fleet.get(f"/api/v1/namespaces/fleetbeat/configmaps/{parent_name(app)}") or {}
     assert parent["metadata"]["annotations"]["fleetbeat.dev/pinned"] == first
     fleet.store.redis.flushall()
-    entry = fleet.wait_run(app, phase="Succeeded", timeout=60)
+    entry = fleet.wait_run(app, phase="Succeeded")
     assert entry["revision"]["digest"] == first != second
     assert version(fleet, namespace) == "1"
     assert f"pinned to {first[7:19]} by the cluster" in run(fleet, "status", app).stdout

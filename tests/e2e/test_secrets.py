@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 import requests
-from fleet import Fleet, config_map, outcomes, run
+from fleet import PATIENT, Fleet, config_map, outcomes, run
 from stories import answer_to, doc
 from traces import Monitor, contents, forms, traces
 from waiting import wait_for
@@ -62,7 +62,7 @@ class Scene:
 
     def sync(self, files: dict[str, str]) -> dict[str, Any]:
         self.push(files)
-        return answer_to(self.fleet, self.app, self.fleet.request(self.app), 60)
+        return answer_to(self.fleet, self.app, self.fleet.request(self.app), 120)
 
     def cli(self, *words: str) -> str:
         """What a person sees; both streams."""
@@ -83,7 +83,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory, local_binary: Path, cluster:
         RedisServer(password=hidden["redis password"]) as server,
         Registry(users={USER: hidden["registry password"]}) as registry,
         Monitor(server.url) as monitor,
-        Fleet(tmp_path_factory.mktemp("secrets"), server, registry, [cluster]) as fleet,
+        Fleet(tmp_path_factory.mktemp("secrets"), server, registry, [cluster], **PATIENT) as fleet,
     ):
         hidden["sealing key"] = fleet.env["FLEETBEAT_KEY"]
         scene = Scene(fleet, registry, cluster, namespace, fleet.name("shop"), hidden)
@@ -134,7 +134,7 @@ def _play(scene: Scene, flower: Flower) -> None:
     wrong = {"username": USER, "password": {"inline": hidden["registry password"] + "x"}}
     refused = fleet.name("refused")
     fleet.application(refused, source={"oci": f"{scene.registry.host}/shop/{app}", "auth": wrong})
-    wait_for(lambda: fleet.state(refused).get("reason") == "Unauthorized", timeout=30, what="the registry to refuse")
+    wait_for(lambda: fleet.state(refused).get("reason") == "Unauthorized", what="the registry to refuse")
 
     for words in (
         ["status"],
@@ -216,13 +216,17 @@ class Flower:
     url: str
 
     def get(self, path: str) -> bytes:
-        return requests.get(f"{self.url}{path}", timeout=20).content
+        return requests.get(f"{self.url}{path}", timeout=120).content
 
     def pages(self) -> list[str]:
         """What a person and a program can look at: workers with their settings, tasks with arguments and results."""
-        found = wait_for(lambda: json.loads(self.get("/api/workers?refresh=1")), timeout=30, what="Flower's workers")
-        tasks = wait_for(lambda: json.loads(self.get("/api/tasks?limit=1000")), timeout=30, what="Flower's tasks")
-        assert any(task["name"] == "fleetbeat.apply" for task in tasks.values())
+        found = wait_for(lambda: json.loads(self.get("/api/workers?refresh=1")), timeout=120, what="Flower's workers")
+
+        def applied() -> dict[str, Any] | None:
+            tasks: dict[str, Any] = json.loads(self.get("/api/tasks?limit=1000"))
+            return tasks if any(task["name"] == "fleetbeat.apply" for task in tasks.values()) else None
+
+        tasks = wait_for(applied, timeout=120, what="Flower's tasks", every=0.2)
         some = [f"/task/{number}" for number in list(tasks)[:5]] + [f"/api/task/info/{number}" for number in tasks]
         return ["/api/workers?refresh=1", "/api/tasks?limit=1000", "/tasks", "/broker", "/metrics", *some] + [
             f"/worker/{name}" for name in found
@@ -248,7 +252,7 @@ def _flower(fleet: Fleet) -> Flower:
         except requests.ConnectionError:
             return False
 
-    wait_for(answers, timeout=30, what="Flower")
+    wait_for(answers, timeout=120, what="Flower")
     return flower
 
 
@@ -326,12 +330,13 @@ def test_a_pickle_in_the_queue_is_refused_and_the_worker_lives(fleet: Fleet, nam
     pids = [worker.pid for worker in fleet.workers]
     client = fleet.store.redis
     client.lpush(f"fleetbeat:{WORK_QUEUE}", json.dumps(message))
-    wait_for(lambda: "ContentDisallowed" in fleet.logs() or "disallowed" in fleet.logs(), timeout=20, what="a refusal")
+    wait_for(lambda: "ContentDisallowed" in fleet.logs() or "disallowed" in fleet.logs(), what="a refusal")
     app = fleet.name("after-pickle")
     fleet.push(app, [config_map("web")])
     fleet.application(app, namespace=namespace)
     assert fleet.wait_run(app)["phase"] == "Succeeded"
     assert [worker.pid for worker in fleet.workers] == pids
-    assert client.llen(f"fleetbeat:{WORK_QUEUE}") == 0
+    # other applications of this fleet may have a message under way
+    wait_for(lambda: client.llen(f"fleetbeat:{WORK_QUEUE}") == 0, what="nothing to be left in the queue")
     wait_for(lambda: client.hlen("fleetbeat:unacked") == 0, what="nothing to be left over")
     assert not proof.exists()

@@ -33,7 +33,7 @@ def shop(controlled: Fleet) -> Callable[..., tuple[str, str]]:
         app = namespace = controlled.name("shop")
         controlled.push(app, [body])
         controlled.application(app, namespace=namespace, options=["CreateNamespace=true"])
-        controlled.wait_run(app, phase="Succeeded", timeout=120)
+        controlled.wait_run(app, phase="Succeeded", timeout=200)
         assert controlled.state(app)["health"] == "Healthy"
         return app, namespace
 
@@ -84,7 +84,13 @@ def node(controlled: Fleet, hands: Hands) -> str:
             c["type"] == "Ready" and c["status"] == "True" for c in conditions
         )
 
-    wait_for(ready, timeout=60, what="the node to be ready")
+    wait_for(ready, timeout=120, what="the node to be ready")
+    # The scheduler hears of it by a watch of its own: a pod that runs nowhere else proves that it has.
+    body = {"containers": [{"name": "c", "image": "web:1"}], "nodeSelector": {"kubernetes.io/hostname": name}}
+    hands.create("/api/v1/namespaces/default/pods", {"metadata": {"name": name}, "spec": body})
+    pod = f"/api/v1/namespaces/default/pods/{name}"
+    wait_for(lambda: hands.get(pod)["spec"].get("nodeName"), timeout=120, what="a pod there")
+    hands.delete(f"{pod}?gracePeriodSeconds=0")
     return name
 
 
@@ -109,7 +115,7 @@ def test_a_node_is_gone_and_its_pods_come_back_elsewhere_without_us(
     """Seed scenario: the controller makes the pods anew. Nothing drifted, so nothing is written and no run begins."""
     cluster = controlled.clusters["test-controllers"]
     app, namespace = shop(deployment(node=node))
-    before = wait_for(lambda: pods(hands, namespace), timeout=60, what="pods")
+    before = wait_for(lambda: pods(hands, namespace), timeout=120, what="pods")
     assert set(before.values()) == {node}
     start, ended = cluster.audit_position(), controlled.runs_ended(app)
 
@@ -120,14 +126,14 @@ def test_a_node_is_gone_and_its_pods_come_back_elsewhere_without_us(
         now = pods(hands, namespace)
         return len(now) == 2 and not set(now) & set(before) and node not in now.values()
 
-    wait_for(moved, timeout=90, what="pods on another node")
+    wait_for(moved, timeout=200, what="pods on another node")
     hands.delete(f"{NODES}/{node}")
 
     def healthy() -> bool:
         assert controlled.tick(app) == "nothing to do"
         return controlled.state(app)["health"] == "Healthy"
 
-    wait_for(healthy, timeout=60, what="its health", every=0.2)
+    wait_for(healthy, timeout=120, what="its health", every=0.2)
     assert controlled.state(app)["sync"] == "Synced"
     assert controlled.writes(app, cluster="test-controllers", since=start, parents=True) == []
     assert controlled.runs_ended(app) == ended
@@ -142,7 +148,7 @@ def test_a_new_commit_rolls_the_deployment(
     annotations = {f"org.opencontainers.image.{name}": value for name, value in names.items()}
     digest = controlled.push(app, [deployment("web:2")], annotations=annotations).digest
     controlled.ring(app)
-    entry = controlled.wait_run(app, digest=digest, phase="Succeeded", timeout=120)
+    entry = controlled.wait_run(app, digest=digest, phase="Succeeded", timeout=200)
     assert (entry["trigger"], entry["health"]) == ("Revision", "Healthy")
     assert outcomes(entry) == {f"Deployment {namespace}/web": "configured"}
     told = {name: entry["revision"][name] for name in names}

@@ -75,7 +75,7 @@ def test_a_sync_at_a_shut_window(fleet: Fleet, namespace: str) -> None:
     assert "Unblocked" not in told
     assert told[-1] == "Stopped"
     fleet.leave(app)
-    wait_for(lambda: any(e["trigger"] == "Removed" for e in fleet.history(app)), timeout=60, what="the deletion")
+    wait_for(lambda: any(e["trigger"] == "Removed" for e in fleet.history(app)), timeout=120, what="the deletion")
 
 
 def test_a_hook_at_work_goes_on_by_itself(fleet: Fleet, namespace: str) -> None:

@@ -31,7 +31,7 @@ def test_an_edited_catalog_entry_is_acted_on_at_once(fleet: Fleet, namespace: st
         == 201
     )
     fleet.application(app, namespace=other)
-    entry = fleet.wait_run(app, since=1, timeout=15)
+    entry = fleet.wait_run(app, since=1)
     assert entry["trigger"] == "Spec"
     assert outcomes(entry) == {f"ConfigMap {other}/web": "created", f"ConfigMap {namespace}/web": "pruned"}
 
@@ -91,7 +91,7 @@ def test_a_newer_digest_takes_over_a_wave_that_does_not_get_healthy(controlled: 
     }
     controlled.push(app, [namespace, in_wave(0, pod), in_wave(5, config_map("late", app))])
     controlled.application(app, namespace=app)
-    wait_for(lambda: "never" in controlled.runs.look(app).run.get("message", ""), what="the wave to wait", timeout=30)
+    wait_for(lambda: "never" in controlled.runs.look(app).run.get("message", ""), what="the wave to wait")
     for worker in controlled.workers:  # else one might look between two pushes, and be right to begin with the first
         worker.pause()
     try:

@@ -40,12 +40,11 @@ def test_back_to_the_digest_before(tmp_path: Path, registry: Registry, cluster: 
 
         fleet.push(app, [in_wave(0, config_map("settings", data={"key": "new"})), in_wave(0, DEPLOYMENT)])
         fleet.request(app)
-        wait_for(lambda: "Deployment" in fleet.runs.look(app).run.get("message", ""), timeout=30, what="the wave")
+        wait_for(lambda: "Deployment" in fleet.runs.look(app).run.get("message", ""), what="the wave")
         assert fleet.push(app, old).digest == digest
-        wait_for(
-            lambda: fleet.history(app)[0]["phase"] == "Superseded", timeout=30, what="the new one to be broken off"
-        )
-        wait_for(lambda: len(fleet.history(app)) == 3, timeout=30, what="the run that changes it back")
+        wait_for(lambda: len(fleet.history(app)) == 3, timeout=120, what="the run that changes it back")
+        back, broken_off, _ = (entry["phase"] for entry in fleet.history(app))
+        assert (back, broken_off) == ("Succeeded", "Superseded")
 
         at_rest(fleet, app, digest)
         live = fleet.get(f"/api/v1/namespaces/{namespace}/configmaps/settings")

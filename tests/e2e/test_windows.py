@@ -61,7 +61,7 @@ def waits(fleet: Fleet, app: str, text: str = "waits for a sync window") -> dict
         return run if run.get("state") == "waiting" and text in run.get("message", "") else None
 
     try:
-        return wait_for(waiting, timeout=30, what=f"{app} to wait for a window")
+        return wait_for(waiting, what=f"{app} to wait for a window")
     except AssertionError as error:
         raise AssertionError(f"{error}\n{fleet.runs.look(app)}\n{fleet.logs()[-5000:]}") from None
 
@@ -71,12 +71,13 @@ def put(fleet: Fleet, app: str, manifests: list[dict[str, Any]], namespace: str,
     fleet.application(app, namespace=namespace, windows=list(windows))
 
 
-def opens_in(fleet: Fleet, app: str, namespace: str, seconds: float, **more: Any) -> datetime:
-    """Edit the window of a run that waits, so that it ends then; returns the moment, once the run waits for that."""
-    shut, opening = until(fleet, seconds, **more)
-    fleet.application(app, namespace=namespace, windows=[shut])
-    waits(fleet, app, f"shut until {stamp(opening)}")
-    return opening
+def woken_at(record: dict[str, str]) -> datetime:
+    """When a run that waits goes on by itself."""
+    return datetime.fromtimestamp(int(record["wake"]) / 1000, UTC)
+
+
+#: When a run is to go on is exact. How soon it then writes says how busy the machine is; its next look is further off.
+BUSY = timedelta(seconds=60)
 
 
 def first_write(fleet: Fleet, app: str, since: int = 0) -> datetime:
@@ -92,18 +93,22 @@ def test_a_shut_window_shows_what_waits_and_opens_on_time(
 ) -> None:
     """Field case e7: the application is looked at once an hour; its window's opening does not wait for that."""
     app = fleet.name("waiting")
-    put(fleet, app, [config_map("web")], namespace, always(description="release freeze"))
-    waits(fleet, app)
-    opening = opens_in(fleet, app, namespace, 6, description="release freeze")
+    shut, opening = until(fleet, 900, description="release freeze")
+    put(fleet, app, [config_map("web")], namespace, shut)
+    assert woken_at(waits(fleet, app, f"shut until {stamp(opening)}")) == opening
     shown = command("status", app).output
     assert "wave 0 waits for a sync window: shut until" in shown
     assert "release freeze" in shown
     assert fleet.writes(app, parents=True) == []
     assert fleet.state(app)["sync"] == "OutOfSync"
 
-    entry = fleet.wait_run(app, phase="Succeeded", timeout=40)
+    # the same window, ending soon: the run asks again and waits for its end
+    shut, opening = until(fleet, 12, description="release freeze")
+    fleet.application(app, namespace=namespace, windows=[shut])
+    assert woken_at(waits(fleet, app, f"shut until {stamp(opening)}")) == opening
+    entry = fleet.wait_run(app, phase="Succeeded")
     assert outcomes(entry) == {f"ConfigMap {namespace}/web": "created"}
-    assert timedelta(0) <= first_write(fleet, app) - opening < timedelta(seconds=5)
+    assert timedelta(0) <= first_write(fleet, app) - opening < BUSY
     assert fleet.state(app)["failures"] == "0"
     assert len(fleet.history(app)) == 1
 
@@ -190,7 +195,7 @@ def test_an_edit_of_the_window_counts_at_once(fleet: Fleet, namespace: str) -> N
     assert entry["run"] == run
 
 
-def test_forty_applications_begin_within_five_seconds(fleet: Fleet) -> None:
+def test_forty_applications_are_woken_in_one_moment(fleet: Fleet) -> None:
     project, apps = fleet.name("project"), [fleet.name("crowd") for _ in range(40)]
     fleet.push(project, [config_map("web")])
     source = {"oci": fleet.repository(project)}
@@ -204,14 +209,16 @@ def test_forty_applications_begin_within_five_seconds(fleet: Fleet) -> None:
     for app in apps:
         waits(fleet, app)
     # the same window, ending soon: the waiting runs ask again and wait for its end
-    shut, opening = until(fleet, 10, selector={"matchLabels": {"crowd": project}})
+    shut, opening = until(fleet, 20, selector={"matchLabels": {"crowd": project}})
     since = fleet.clusters[next(iter(fleet.clusters))].audit_position()
     fleet.project(project, syncWindows=[shut])
     for app in apps:
-        fleet.wait_run(app, phase="Succeeded", timeout=60)
-    late = sorted((first_write(fleet, app, since) - opening).total_seconds() for app in apps)
-    assert late[0] >= 0
-    assert late[-1] < 5
+        assert woken_at(waits(fleet, app, f"shut until {stamp(opening)}")) == opening
+    for app in apps:
+        fleet.wait_run(app, phase="Succeeded")
+    late = sorted(first_write(fleet, app, since) - opening for app in apps)
+    assert timedelta(0) <= late[0]
+    assert late[-1] < BUSY
 
 
 # ── who may ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -245,7 +252,7 @@ def test_an_override_goes_through_and_history_keeps_why(
     assert "release freeze" in held.stderr
     assert fleet.writes(app, parents=True) == []
 
-    done = command("sync", app, "--override-windows", "--reason", "mends the outage", "--wait", "--timeout", "60")
+    done = command("sync", app, "--override-windows", "--reason", "mends the outage", "--wait", "--timeout", "200")
     assert done.exit_code == 0, done.output
     entry = fleet.wait_run(app, phase="Succeeded")
     assert (entry["reason"], entry["trigger"]) == ("mends the outage", "Request")
@@ -275,7 +282,7 @@ def test_an_out_of_window_change_is_refused_then_allowed_by_an_override_with_the
         monkeypatch.setenv(name, value)
 
     def override(reason: str) -> Result:
-        words = ("sync", app, "--override-windows", "--reason", reason, "--wait", "--timeout", "90")
+        words = ("sync", app, "--override-windows", "--reason", reason, "--wait", "--timeout", "200")
         return CliRunner().invoke(cli, list(words), obj=Session())
 
     put(fleet, app, [config_map("web"), in_wave(1, config_map("late"))], namespace, always(description="freeze"))
@@ -294,7 +301,7 @@ def test_an_out_of_window_change_is_refused_then_allowed_by_an_override_with_the
     asked_by_hand(fleet, app, id="by-hand", by="eve", reason="let me", override_windows="1")
     refused = wait_for(
         lambda: next((one for one in fleet.history(app) if one["request"] == "by-hand"), None),
-        timeout=60,
+        timeout=120,
         what="the answer",
     )
     assert (refused["phase"], refused["error"], refused["by"]) == ("Failed", "OverrideRefused", "eve")
@@ -302,7 +309,7 @@ def test_an_out_of_window_change_is_refused_then_allowed_by_an_override_with_the
     # a copy of a good one, for another application
     good = sign(base64.b64decode(key), app="another", request="copy", by="ann", reason="real", now=fleet.runs.now())
     asked_by_hand(fleet, app, id="copy", by="ann", reason="real", override_windows=good)
-    wait_for(lambda: fleet.history(app)[0]["request"] == "copy", timeout=60, what="the answer to the copy")
+    wait_for(lambda: fleet.history(app)[0]["request"] == "copy", timeout=120, what="the answer to the copy")
     # and written into the run itself: it is asked again when the window is edited
     fleet.runs.note(app, run, {"override_windows": "1", "by": "eve", "reason": "let me"})
     fleet.application(app, namespace=namespace, windows=[always(description="still frozen")])
@@ -364,12 +371,17 @@ def test_a_window_for_a_kind_holds_up_only_syncs_that_write_it(fleet: Fleet, nam
 
 
 def between_waves(fleet: Fleet, app: str, namespace: str, **window: Any) -> Callable[[], None]:
-    """Wave 0 written and waited for, the window shut meanwhile. Returns what makes wave 0 healthy."""
-    open_now, end = until(fleet, 12, "allow", **window)
-    put(fleet, app, [CLAIM, in_wave(1, config_map("web"))], namespace, open_now)
-    wait_for(lambda: fleet.runs.look(app).run.get("written") == "0", timeout=30, what="wave 0 written")
-    assert now(fleet) < end, "too slow: the window was to shut after wave 0 was written"
-    wait_for(lambda: now(fleet) > end, timeout=30, what="the window's end")
+    """Wave 0 written and waited for, the window's end put forward to now meanwhile.
+
+    Returns what makes wave 0 healthy.
+    """
+    began = now(fleet).replace(second=0, microsecond=0) - timedelta(minutes=1)
+    shape = {"kind": "allow", "schedule": f"{began:%M %H} * * *", **window}
+    put(fleet, app, [CLAIM, in_wave(1, config_map("web"))], namespace, {**shape, "duration": "1h"})
+    wait_for(lambda: fleet.runs.look(app).run.get("written") == "0", what="wave 0 written")
+    length = (now(fleet) - began).total_seconds()
+    fleet.application(app, namespace=namespace, windows=[{**shape, "duration": f"{length:.3f}s"}])
+    wait_for(lambda: fleet.catalogs.application(app)[0].windows[0].duration != 3600, what="the window in force")  # type: ignore[index]
 
     def bind() -> None:
         path = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/data/status"
@@ -394,7 +406,7 @@ def test_a_sync_stops_between_waves_and_lets_go(fleet: Fleet, namespace: str) ->
     (fleet.catalog / f"app-{app}.yaml").unlink()
     wait_for(lambda: app not in fleet.catalogs.names(), what="the application gone")
     fleet.ring(app)
-    wait_for(lambda: not fleet.runs.look(app).run, timeout=20, what="the run ended")
+    wait_for(lambda: not fleet.runs.look(app).run, what="the run ended")
     assert fleet.get(f"{maps(namespace)}/web") is None
 
 

@@ -30,15 +30,15 @@ def test_a_wave_is_not_given_up_by_a_worker_whose_clock_is_wrong(
         fleet.push(app, [CLAIM])
         fleet.application(app, namespace=namespace, timeout="5m")
         first = nursery.worker()
-        wait_for(lambda: looks(fleet, app) >= 1, timeout=40, what="the wave to be waited for")
+        wait_for(lambda: looks(fleet, app) >= 1, timeout=120, what="the wave to be waited for")
         first.kill()
         before = looks(fleet, app)
         clock = WrongClock(tmp_path, HOUR)
         second = nursery.worker(**clock.env)
-        wait_for(lambda: looks(fleet, app) > before + 1 or fleet.history(app), timeout=60, what="the other's looks")
+        wait_for(lambda: looks(fleet, app) > before + 1 or fleet.history(app), timeout=120, what="the other's looks")
         clock.jump(-HOUR)
         before = looks(fleet, app)
-        wait_for(lambda: looks(fleet, app) > before + 1 or fleet.history(app), timeout=60, what="its looks after that")
+        wait_for(lambda: looks(fleet, app) > before + 1 or fleet.history(app), timeout=120, what="its looks after that")
         assert fleet.history(app) == []
         path = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/data/status"
         cluster.request("PATCH", path, {"status": {"phase": "Bound"}}, content_type="application/merge-patch+json")

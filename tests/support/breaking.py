@@ -25,7 +25,7 @@ def breakable(
     folder: Path, registry: Registry, cluster: Cluster, *, concurrency: int = 4, **options: Any
 ) -> Iterator[tuple[Fleet, Nursery]]:
     """An installation without workers, with short locks and leases, and a nursery for the workers to come."""
-    options = {"workers": 0, "lock_ttl": 1.5, "lease": 2.0, **options}
+    options = {"workers": 0, "lock_ttl": 1.5, "lease": 2.0, "FLEETBEAT_HTTP_CONNECT": "30", **options}
     with RedisServer() as redis:
         folder = folder / f"fleet-{uuid.uuid4().hex[:6]}"
         with Fleet(folder, redis, registry, [cluster], concurrency=concurrency, **options) as fleet:

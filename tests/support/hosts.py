@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterable
 from datetime import datetime
-from pathlib import Path
 
 from fleet import Fleet
 from nursery import Child, worker_arguments
@@ -68,15 +66,3 @@ class Host:
 
     def __exit__(self, *_: object) -> None:
         self.kill()
-
-
-def queued_for_a_cpu(pids: Iterable[int]) -> float:
-    """Seconds that the threads of these processes were ready to run and stood in line for a CPU, since their start."""
-    waited = 0
-    for pid in pids:
-        for stat in Path(f"/proc/{pid}/task").glob("*/schedstat"):
-            try:
-                waited += int(stat.read_text().split()[1])
-            except (OSError, IndexError):  # it has ended meanwhile
-                continue
-    return waited / 1e9

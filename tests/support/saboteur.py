@@ -4,7 +4,8 @@
 
     {"point": "before advance", "step": "pull", "do": "kill", "nth": 1}
 
-``do``: kill, stop, exit, or twice (messages).
+``do``: kill, stop, exit, or twice (messages); hold: this thread alone waits there for as long as the file ``while``
+exists, so that a step stands still and its worker is well.
 
 ``nth`` (from 1) counts the calls that fit ``app``, ``step`` and ``path``. The deed is done once, with ``always`` at
 every further call too.
@@ -17,8 +18,11 @@ import importlib
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
+
+from waiting import wait_for
 
 #: point → (module, class or "", function, does it act after the call?)
 POINTS: dict[str, tuple[str, str, str, bool]] = {
@@ -63,8 +67,8 @@ def _lay(plan: dict[str, Any]) -> None:
     original = getattr(place, name)
     wanted, left, lock = _filter(plan), [plan.get("nth", 1)], threading.Lock()
 
-    def due(arguments: tuple[Any, ...]) -> bool:
-        if not wanted(arguments):
+    def due(arguments: tuple[Any, ...], options: Mapping[str, Any]) -> bool:
+        if not wanted(arguments, options):
             return False
         with lock:
             left[0] -= 1
@@ -72,27 +76,28 @@ def _lay(plan: dict[str, Any]) -> None:
 
     @functools.wraps(original)
     def wrapped(*arguments: Any, **options: Any) -> Any:
-        now = due(arguments)
+        now = due(arguments, options)
         if now and not afterwards:
-            _do(plan["do"])
+            _do(plan)
         result = original(*arguments, **options)
         if now and afterwards:
-            _do(plan["do"])
+            _do(plan)
         return result
 
     setattr(place, name, wrapped)
 
 
-def _filter(plan: dict[str, Any]) -> Callable[[tuple[Any, ...]], bool]:
+def _filter(plan: dict[str, Any]) -> Callable[[tuple[Any, ...], Mapping[str, Any]], bool]:
     """Does a call fit ``app``, ``step`` and ``path``? Looked for in the arguments, whatever the function is."""
     app, step, path = plan.get("app"), plan.get("step"), plan.get("path")
 
-    def wanted(arguments: tuple[Any, ...]) -> bool:
+    def wanted(arguments: tuple[Any, ...], options: Mapping[str, Any]) -> bool:
         if plan["point"] in ("before send", "after send", "before guard"):
             _, _, method, target, *_ = arguments
             return (
                 method in ("PATCH", "PUT", "POST", "DELETE")
-                and "dryRun=All" not in target
+                and "dryRun=All" not in target  # where it is whole, and where the query is still beside it
+                and "dryRun" not in (options.get("query") or {})
                 and (path or "") in target
                 and "/namespaces/fleetbeat/" not in target
             )
@@ -105,7 +110,8 @@ def _filter(plan: dict[str, Any]) -> Callable[[tuple[Any, ...]], bool]:
     return wanted
 
 
-def _do(deed: str) -> None:
+def _do(plan: dict[str, Any]) -> None:
+    deed = plan["do"]
     if deed == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
     elif deed == "stop":
@@ -113,6 +119,8 @@ def _do(deed: str) -> None:
         signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
     elif deed == "exit":
         os._exit(9)
+    elif deed == "hold":
+        wait_for(lambda: not Path(plan["while"]).exists(), timeout=600, what="to be let go on")
     else:
         raise ValueError(deed)
 

@@ -48,6 +48,7 @@ def _opened(evidence: bytes) -> Iterator[bytes]:
 def contents(server: redis.Redis) -> dict[str, bytes]:
     """Every key with its whole value, as text a search finds everything in."""
     read = {
+        b"none": lambda _: None,
         b"string": server.get,
         b"hash": server.hgetall,
         b"list": lambda key: server.lrange(key, 0, -1),
@@ -58,6 +59,8 @@ def contents(server: redis.Redis) -> dict[str, bytes]:
     found = {}
     for key in server.scan_iter("*"):
         value = read[server.type(key)](key)
+        if not value:
+            continue  # its time was over between two questions
         found[key.decode(errors="replace")] = value if isinstance(value, bytes) else repr(value).encode()
     return found
 

@@ -24,7 +24,7 @@ def watching(fleet: Fleet, number: int = 1, **env: str) -> Iterator[Process]:
     )
     process.start()
     try:
-        wait_for(lambda: all(watchers(fleet.store, fleet.clusters).values()), what="the watch to begin")
+        wait_for(lambda: all(watchers(fleet.store, fleet.clusters).values()), timeout=120, what="the watch to begin")
         yield process
     finally:
-        process.stop(grace=10)  # in good order: its leases are free for the next test
+        process.stop(grace=60)  # in good order: its leases are free for the next test
