@@ -52,12 +52,13 @@ def test_every_write_is_in_the_ledger_whatever_was_killed(tmp_path: Path, regist
     print(f"KILL_SEED={seed}")
     dice, since, app = random.Random(seed), cluster.audit_position(), "joined"
     with breakable(tmp_path, registry, cluster) as (fleet, nursery):
-        namespace, digests, kills = new_namespace(cluster), set[str](), 0
+        namespace, commits, kills = new_namespace(cluster), dict[str, str](), 0
         for number in range(DIGESTS):
             # Killed right between a wave's writes and the telling of them, then at random moments of the rest.
             worker = nursery.worker({"point": "before record", "do": "kill", "nth": dice.randint(1, 3)})
-            digest = fleet.push(app, bundle(number)).digest
-            digests.add(digest)
+            revision = {"org.opencontainers.image.revision": f"main@sha1:{number:040x}"}
+            digest = fleet.push(app, bundle(number), annotations=revision).digest
+            commits[digest] = f"{number:040x}"
             fleet.application(app, namespace=namespace)
             request = fleet.request(app)
             wait_for(lambda worker=worker: not worker.alive, timeout=60, what="the worker to die before its record")
@@ -86,7 +87,7 @@ def test_every_write_is_in_the_ledger_whatever_was_killed(tmp_path: Path, regist
         assert found["outside"] == []
 
         rows = [json.loads(line) for line in audit(fleet, app, "-o", "json").stdout.splitlines()]
-        assert {row["digest"] for row in rows} == digests
+        assert {(row["digest"], row["commit"]) for row in rows} == set(commits.items())
         ids = [row["auditId"] for row in rows if row["auditId"]]
         assert len(ids) == len(set(ids)) == found["byAuditId"], "a write is claimed twice"
         runs = {entry["run"] for entry in fleet.history(app)}

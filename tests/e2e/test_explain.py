@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from typing import Any
 
-from fleet import Fleet, config_map, run
+from fleet import Fleet, config_map, in_wave, run
 
 from fleetbeat.local.cluster import Cluster
 
+COMMIT = "8c1f0a5d5e6c0b2f4a9d1e3c7b6a5f4e3d2c1b0a"
+PLACE = "https://git.example.com/shop/manifests"
+#: of the artifact, as `fleetbeat push` takes them from git
+ANNOTATIONS = {"org.opencontainers.image.revision": f"main@sha1:{COMMIT}", "org.opencontainers.image.source": PLACE}
 MERGE = "application/merge-patch+json"
 
 
@@ -27,16 +32,19 @@ def told(fleet: Fleet, *words: str) -> dict[str, Any]:
 def synced(fleet: Fleet, namespace: str) -> tuple[str, dict[str, Any]]:
     app = fleet.name("told")
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key"}, "stringData": {"token": "hidden-one"}}
-    fleet.push(app, [config_map("web", data={"greeting": "hello", "colour": "blue"}), secret])
+    blue, red = (in_wave(3, config_map("web", data={"greeting": "hello", "colour": one})) for one in ("blue", "red"))
+    fleet.push(app, [blue, secret])
     fleet.application(app, namespace=namespace)
     fleet.wait_run(app, phase="Succeeded")
-    fleet.push(app, [config_map("web", data={"greeting": "hello", "colour": "red"}), secret])
+    fleet.push(app, [red, secret], annotations=ANNOTATIONS)
     return app, fleet.sync(app)
 
 
 def test_an_object_of_ours(fleet: Fleet, namespace: str, cluster: Cluster) -> None:
+    """Application, run, wave, digest, commit and who asked, as text and as JSON; then what others did to it."""
     app, entry = synced(fleet, namespace)
-    (event,) = [e for e in fleet.writes(app) if e["auditID"] == entry["results"][0]["auditId"]]
+    (result,) = [one for one in entry["results"] if one["id"].endswith("/web")]
+    (event,) = [e for e in fleet.writes(app) if e["auditID"] == result["auditId"]]
     found = told(fleet, "cm/web", "-n", namespace)
     write = found["write"]
     assert (found["application"], found["exists"], found["changedSince"]) == (app, True, False)
@@ -44,13 +52,21 @@ def test_an_object_of_ours(fleet: Fleet, namespace: str, cluster: Cluster) -> No
         *(entry["run"], event["auditID"]),
         *("tester", "test"),
     )
-    assert (write["digest"], write["tag"], write["what"]) == (entry["revision"]["digest"], "stable", "data.colour")
+    assert (write["digest"], write["tag"]) == (entry["revision"]["digest"], "stable")
+    assert (write["what"], write["stage"]) == ("data.colour", "wave 3")
+    assert (write["commit"], write["source"]) == (COMMIT, PLACE)
     assert write["before"]
     assert write["before"] != write["after"]
     assert "data.colour" in found["fields"][0]["fields"]
     shown = explain(fleet, "configmap/web", "-n", namespace).stdout
-    assert f"Owner:     Fleetbeat application {app}\n" in shown
-    assert "Since:     unchanged\n" in shown
+    lines = dict(re.findall(r"^(\S+): +(.*)$", shown, re.MULTILINE))
+    assert lines["Owner"] == f"Fleetbeat application {app}"
+    assert lines["Written"].endswith(" (apply, wave 3)")
+    assert lines["Run"].startswith(f"{entry['run']}, fence ")
+    assert lines["Trigger"] == "Request (tester, test)"
+    assert lines["Revision"] == f"stable@{entry['revision']['digest']}"
+    assert (lines["Commit"], lines["Source"]) == (COMMIT, PLACE)
+    assert (lines["Audit-Id"], lines["Since"]) == (event["auditID"], "unchanged")
 
     path = f"/api/v1/namespaces/{namespace}/configmaps/web?fieldManager=kubectl-edit"
     cluster.request("PATCH", path, {"data": {"greeting": "hacked"}}, content_type=MERGE)
