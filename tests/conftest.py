@@ -32,6 +32,7 @@ LONGEST = [
     "test_holds",
     "test_cli_demo",
     "test_windows",
+    "test_parent_says",
     "test_kill_points",
     "test_large_bundle",
     "test_kill_membership",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 
 from celery import Celery
@@ -9,7 +10,7 @@ from celery import Celery
 from fleetbeat.clients import applyset
 from fleetbeat.clients.observe import UnderWay
 from fleetbeat.clients.runs import Look
-from fleetbeat.errors import FleetbeatError, StoreUnavailable
+from fleetbeat.errors import FleetbeatError, Refused, StoreUnavailable
 from fleetbeat.model import Application
 from workers import chain, departing, dependencies, hand_holds, holds, windows
 from workers.choice import wanted
@@ -90,13 +91,17 @@ def _look_while_held(shared: Parts, app: str, look: Look) -> bool:
     try:
         entry = shared.catalogs.application(app)
         if holds.waits(record):
-            if entry and look.state.get("hand_hold"):  # it ends when the annotation is taken away
-                where = connected(shared.settings, *entry, digest=record["digest"])
-                hand_holds.meet(shared, app, look.state, applyset.read(where.cluster, shared.settings.namespace, app))
             departure = shared.departures.get(app) if departing.is_removal(record) else None
-            application = departure.application if departure else entry[0] if entry else None
-            if application is None or holds.have_changed(shared, application, record):
-                return application is not None
+            there = (departure.application, departure.cluster, departure.spec) if departure else entry
+            if there is None:
+                return False
+            if look.state.get("hand_hold"):  # it ends when the annotation is taken away
+                where = connected(shared.settings, *there, digest=record["digest"])
+                with contextlib.suppress(Refused):  # the step meets it too, and ends the run with it
+                    parent = applyset.read(where.cluster, shared.settings.namespace, app)
+                    hand_holds.meet(shared, app, look.state, parent)
+            if holds.have_changed(shared, there[0], record):
+                return True
         if entry is None or departing.is_removal(record):
             return False
         at_window = bool(record.get("window")) and not holds.waits(record)

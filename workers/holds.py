@@ -27,7 +27,7 @@ from workers import hand_holds, tally, windows
 from workers.departing import is_removal
 from workers.parts import Parts
 from workers.target import Target, target
-from workers.task import Next, Outcome, Wait, Work
+from workers.task import Next, Wait, Work
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ def bypasses(
         same_bundle=bool(parent and not known and parent.digest == work.record["digest"]),
     )
     mark = _mark(found.holds, where.application, found.now)
-    return left, {"holds": mark, "holds_noted": noted, "held_parent": _parent_mark(annotations)}
+    return left, {"holds": mark, "holds_noted": noted, "held_parent": parent_mark(annotations)}
 
 
 def _remembered(text: str, app: str, now: int) -> list[Hold]:
@@ -116,7 +116,8 @@ def _mark(found: Iterable[Hold], application: Application, now: int) -> str:
     )
 
 
-def _parent_mark(annotations: Mapping[str, str] | None) -> str:
+def parent_mark(annotations: Mapping[str, str] | None) -> str:
+    """Another one when the ApplySet parent says something else about self-healing; "" when it says nothing."""
     said = [(annotations or {}).get(key) for key in self_heal.KEYS]
     return hashlib.sha256(repr(said).encode()).hexdigest()[:16] if any(word is not None for word in said) else ""
 
@@ -124,12 +125,17 @@ def _parent_mark(annotations: Mapping[str, str] | None) -> str:
 # ── waiting ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def hold_up(work: Work, application: Application, plan: Plan, number: int) -> Outcome | None:
+def may_wait(plan: Plan, number: int) -> bool:
+    """Not what belongs to what was begun, and not our own bookkeeping."""
+    coming = [stage for stage in plan.stages[number:] if stage.part != "cleanup"]
+    return bool(coming) and plan.stages[number].part != "cleanup" and any(stage.ids for stage in coming)
+
+
+def hold_up(work: Work, application: Application, plan: Plan, number: int) -> Next | Wait | None:
     """What is done instead of stage ``number`` while a hold stands against it; None = it may be written."""
     record, shared, turn = work.record, work.parts, work.turn
-    coming = [stage for stage in plan.stages[number:] if stage.part != "cleanup"]
-    if number >= len(plan.stages) or plan.stages[number].part == "cleanup" or not any(stage.ids for stage in coming):
-        return None  # what belongs to what was begun, and our own bookkeeping
+    if not may_wait(plan, number):
+        return None
     found = Holds(shared.store).read()
     standing = holds.standing(found.holds, Subject.of(application), "sync", found.now)
     if is_removal(record):
@@ -226,7 +232,7 @@ def are_over(shared: Parts, where: Target, look: Look) -> bool:
         return True
     if by_parent:
         parent = applyset.read(where.cluster, shared.settings.namespace, app)
-        if _parent_mark(parent.body["metadata"].get("annotations") if parent else None) != by_parent:
+        if parent_mark(parent.body["metadata"].get("annotations") if parent else None) != by_parent:
             return True
     if until:
         if until - found.now <= holds.WARNING:

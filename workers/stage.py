@@ -15,22 +15,21 @@ from fleetbeat.decisions.hooks import is_hook
 from fleetbeat.decisions.inventory import HOOK_OF, group_kinds, namespaces
 from fleetbeat.decisions.ledger import Place
 from fleetbeat.decisions.lifecycle import after, health_pause
-from fleetbeat.decisions.manifests import RawManifest, bundle_kinds
 from fleetbeat.decisions.progress import Progress
 from fleetbeat.decisions.pruning import keep_reason
 from fleetbeat.engine.hooking import Hooks
 from fleetbeat.engine.judging import Judge
-from fleetbeat.engine.kinds import api_set_with_owned
+from fleetbeat.engine.kinds import api_set_with_owned, with_bundle
 from fleetbeat.engine.owners import owner_name
 from fleetbeat.engine.plan import Change, HookRun, Plan, StagePlan
 from fleetbeat.engine.remove import remove_tier, still_there
 from fleetbeat.engine.settle import judge, read
 from fleetbeat.engine.weigh import Weigher
-from fleetbeat.engine.write import Done, ensure_namespace, group_tiers, write_stage
+from fleetbeat.engine.write import Done, ensure_namespace, group_tiers, leave, write_stage
 from fleetbeat.errors import NotYet, StoreUnavailable, Transient
-from fleetbeat.model import ApiSet, Body, Manifest, ObjectId
+from fleetbeat.model import Body, Manifest, ObjectId
 from fleetbeat.model_results import WELL, Health
-from workers import memory, removal, tally, waiting
+from workers import meeting, memory, removal, tally, waiting
 from workers.departing import is_removal
 from workers.hooks import after_failure, clean_up
 from workers.target import Target
@@ -62,7 +61,7 @@ class Stage:
         keys = [key for tier in stage.tiers for key in tier]
         gone_for_good = group_kinds(keys) if stage.part == "prune" else ()
         apis = api_set_with_owned(where.cluster, {(key.group, key.kind) for key in keys}, gone_for_good)
-        self.apis = _with_bundle(apis, manifests)
+        self.apis = with_bundle(apis, manifests)
         self.judge = Judge(where.application, where.cluster, self.apis)
         owner = owner_name(where.cluster, work.parts.settings.namespace)
         self.weigher = Weigher(where.cluster, where.application, where.applyset, owner, plan.truce, self._stays)
@@ -77,6 +76,7 @@ class Stage:
         )
         self.home = work.record.get("home", "")  #: uid of the parent, which is another one in each cluster
         self.owned = work.record.get("owned", "")  #: what the parent lists since this run wrote it last
+        self.drift_stays: Held | None = None  #: why, where the parent has said so since the plan was made
 
     def _stays(self, _key: ObjectId, live: Body) -> Held | None:
         """Has somebody asked on the live object itself, since the plan was made, that it is left alone?"""
@@ -126,6 +126,10 @@ class Stage:
                 self.pen.know(change.id, change.seen.resource_version, change.before)
         done = self._earlier()
         finished = {one.result.id for one in done}
+        if why := self.drift_stays:
+            mine = (change for change in self.plan.changes if change.id in self.stage.ids - finished)
+            self._keep(left := leave(mine, why, self.weigher, self.manifests))
+            done, finished = done + left, finished | {one.result.id for one in left}
         if self.stage.part == "prune":
             done += self._prune(finished)
         elif self.stage.part == "release":
@@ -239,7 +243,14 @@ class Stage:
         """A hook that is suspended has not done its work."""
         return state.status == "Healthy" or (state.status in WELL and key not in self.hooks)
 
-    def _take(self) -> Wait | None:
+    def _meet(self, parent: applyset.Parent) -> None:
+        """What has been said on the parent since the plan was made; within a stage only what may still be kept."""
+        if self.work.record.get("stage") != str(self.number):
+            asked = self.work, self.where.application, self.plan, self.number
+            meeting.before_stage(*asked, parent, repeated=self._repeated)
+        self.drift_stays = meeting.drift_stays(self.work, parent)
+
+    def _take(self) -> Next | Wait | None:
         """Grow the parent to everything this plan may touch, with our fence: from here on older writers get a 409."""
         turn, shared = self.work.turn, self.work.parts
         wanted = [m.id for m in self.manifests if not is_hook(m.annotations)] + [r.id for r in self.plan.removals]
@@ -259,7 +270,10 @@ class Stage:
                 claims=self.plan.claims,
                 is_over=self._is_over,
                 absent=self.work.record.get("parent") == "absent" and not self.owned,
+                meet=self._meet,
             )
+        except meeting.Instead as found:
+            return found.outcome
         except (applyset.HigherFence, applyset.UnknownWriter) as error:
             # Redis was flushed or fell back: it does not remember who wrote last, so its lock kept nobody out. Whoever
             # that was lets go within the time of a lock. Then go on, above every fence the cluster has seen.
@@ -369,17 +383,6 @@ class Stage:
 
     def _unhealthy(self, bad: dict[ObjectId, Health]) -> Next:
         return failed(waiting.Unhealthy(waiting.advised(f"{self.stage.title}: {waiting.told(bad)}")))
-
-
-def _with_bundle(apis: ApiSet, manifests: Sequence[Manifest]) -> ApiSet:
-    """What the cluster serves, and what it will serve once the bundle's CRDs are established."""
-    served = {(r.group, r.version, r.kind) for r in apis.resources}
-    coming = [
-        r
-        for r in bundle_kinds([RawManifest(m.body, m.origin) for m in manifests])
-        if (r.group, r.version, r.kind) not in served
-    ]
-    return ApiSet((*apis.resources, *coming), apis.complete, apis.version)
 
 
 def _cure(done: Sequence[Done]) -> str:

@@ -139,11 +139,13 @@ def take(
     claims: Iterable[ObjectId] = (),
     is_over: Callable[[int], bool] = lambda _: True,
     absent: bool = False,
+    meet: Callable[[Parent], None] = lambda _: None,
 ) -> Parent:
     """Become the application's writer in this cluster, before its first write; safe to repeat.
 
     ``is_over`` says of the fence of another run, met in the parent, whether that execution has certainly ended.
-    ``absent``: a moment ago there was none, so try to make it before reading it.
+    ``absent``: a moment ago there was none, so try to make it before reading it. ``meet`` is shown the parent as it is
+    before it is written, and may raise to leave it so.
 
     Kinds, namespaces and claims are only added, so that what an unfinished run had written stays findable. The parent's
     namespace is made when it is missing. Costs one request when this run holds the parent already or it was
@@ -162,6 +164,8 @@ def take(
             raise UnknownWriter(
                 f"Application {app}: run {current.run} with fence {current.fence} may still be writing", current.fence
             )
+        if current:
+            meet(current)
         wanted = _annotated(
             current.body if current else _empty(namespace, app),
             app,

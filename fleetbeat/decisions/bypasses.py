@@ -38,7 +38,6 @@ class Bypasses:
         same_bundle: bool = False,
     ) -> Bypasses:
         """``parent``: annotations of its ApplySet parent, as far as there is one; ``parent_set_by``: who set ours."""
-        by = f" (set by {' and '.join(map(str, parent_set_by))})" if parent_set_by else ""
         subject = Subject.of(application)
         whole = [hold for hold in holds_there if hits(hold, subject)]
 
@@ -54,7 +53,7 @@ class Bypasses:
                 self_heal.held(
                     self_heal.read(application.annotations), now, "the application in the catalog", "catalog"
                 ),
-                self_heal.held(self_heal.read(parent or {}), now, f"the application's ApplySet parent{by}", "parent"),
+                self_heal.held(self_heal.read(parent or {}), now, self_heal.the_parent(parent_set_by), "parent"),
                 of_scope("self-heal"),
             ),
             of_scope("prune"),

@@ -168,6 +168,8 @@ class Fingerprint:
 
 #: Of an object that is not there, and is known not to be.
 GONE = Fingerprint("", "", None, "", deleting=False)
+#: Of one that has moved whatever is there now.
+NEVER_SEEN = Fingerprint("?", "", None, "", deleting=False)
 
 
 def fingerprint(meta_object: Body, group_kind: str = "") -> Fingerprint:

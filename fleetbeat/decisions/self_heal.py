@@ -68,6 +68,12 @@ def held(word: Word, now: int, where: str, source: str) -> Held | None:
     return Held(f"self-heal is disabled{until} by annotation {SELF_HEAL} on {where}", word.until, source)
 
 
+def the_parent(setters: Sequence[Manager]) -> str:
+    """``where`` of what is said on the ApplySet parent. ``setters``: who has set it there."""
+    by = f" (set by {' and '.join(map(str, setters))})" if setters else ""
+    return f"the application's ApplySet parent{by}"
+
+
 def on_live(live: Body, now: int) -> Held | None:
     """What people have set on the live object itself, with who has, where the API server recorded it.
 

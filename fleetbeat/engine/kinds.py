@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from fleetbeat.decisions.inventory import split_group_kind
+from fleetbeat.decisions.manifests import RawManifest, bundle_kinds
 from fleetbeat.errors import NotYet
-from fleetbeat.model import ApiSet
+from fleetbeat.model import ApiSet, Manifest
 from fleetbeat.ports import ClusterPort
 
 
@@ -37,3 +38,14 @@ def api_set_with_owned(cluster: ClusterPort, kinds: Iterable[tuple[str, str]], o
         names = ", ".join(sorted(f"{kind}.{group}".rstrip(".") for group, kind in missing))
         raise NotYet(f"cluster {cluster.name} was asked too often what it serves to be sure that {names} is gone")
     return apis
+
+
+def with_bundle(apis: ApiSet, manifests: Sequence[Manifest]) -> ApiSet:
+    """What the cluster serves, and what it will serve once the bundle's CRDs are established."""
+    served = {(r.group, r.version, r.kind) for r in apis.resources}
+    coming = [
+        r
+        for r in bundle_kinds([RawManifest(m.body, m.origin) for m in manifests])
+        if (r.group, r.version, r.kind) not in served
+    ]
+    return ApiSet((*apis.resources, *coming), apis.complete, apis.version)

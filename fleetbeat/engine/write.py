@@ -7,16 +7,17 @@ worker that has lost its lock stops instead.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from fleetbeat.decisions.changes import GONE, fingerprint
+from fleetbeat.decisions.changes import GONE, NEVER_SEEN, fingerprint
 from fleetbeat.decisions.fieldsets import edited
+from fleetbeat.decisions.holds import Held
 from fleetbeat.decisions.ledger import object_hash
 from fleetbeat.decisions.ownership import latest_foreign
 from fleetbeat.engine.judging import Judge
 from fleetbeat.engine.parallel import Requests
-from fleetbeat.engine.plan import Change, HookRun, Known
+from fleetbeat.engine.plan import LEFT, Change, HookRun, Known
 from fleetbeat.engine.weigh import Weigher
 from fleetbeat.errors import Conflict, NotYet, Refused, Rejected, Unauthorized
 from fleetbeat.model import NAMESPACE, ApiResource, ApiSet, Body, Manifest, ObjectId
@@ -218,6 +219,19 @@ class _Writer:
             Known(self._weigher.hash(manifest), fingerprint(live, result.id.group_kind), state.status),
             state,
         )
+
+
+def leave(changes: Iterable[Change], held: Held, weigher: Weigher, manifests: Sequence[Manifest]) -> list[Done]:
+    """What of ``changes`` is drift stays after all, remembered as something that the next look compares."""
+    return [
+        Done(
+            ObjectResult(change.id, "skipped", held.why, change.wave),
+            Known(weigher.hash(manifests[change.index]) + LEFT, NEVER_SEEN, "Healthy"),
+            Health("Healthy", held.why),
+        )
+        for change in changes
+        if change.healed
+    ]
 
 
 def ensure_namespace(cluster: ClusterPort, name: str) -> None:

@@ -10,7 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetbeat.decisions.changes import GONE, changed_paths, fingerprint, format_path, moved, normalise, same, unified
+from fleetbeat.decisions.changes import (
+    GONE,
+    NEVER_SEEN,
+    changed_paths,
+    fingerprint,
+    format_path,
+    moved,
+    normalise,
+    same,
+    unified,
+)
 
 
 def obj(kind: str = "ConfigMap", api: str = "v1", **fields) -> dict:
@@ -258,6 +268,8 @@ MOVES = [
     ("deleted", seen(), None, "gone"),
     ("left-deleted", GONE, None, "same"),
     ("left-deleted-and-made-again", GONE, seen(), "new"),
+    ("to-be-compared-and-there", NEVER_SEEN, seen(), "moved"),
+    ("to-be-compared-and-deleted", NEVER_SEEN, None, "gone"),
     ("status-written", seen(), seen(rv="2"), "status"),
     ("spec-written", seen(), seen(rv="2", generation=2), "moved"),
     ("label-changed", seen(), seen(rv="2", labels={"a": "c"}), "moved"),
