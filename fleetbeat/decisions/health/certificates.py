@@ -10,22 +10,25 @@ from fleetbeat.model_results import Health
 
 #: Seconds for which an issuer may be unusable: the Secret it signs with is often made by the same sync.
 _ISSUER_GRACE = 60.0
+#: Seconds for which a certificate may be not ready without being issued: two controllers, each with its own condition.
+_CERTIFICATE_GRACE = 60.0
 
 _NOT_YET = Health("Progressing", "no Ready condition reported yet")
 
 
 def certificate(live: Live) -> Health:
-    """Ready. While it is being issued, by ACME for minutes, it is Progressing; an issuance that failed is Degraded."""
+    """Ready. While it is issued or renewed, by ACME for minutes, it is Progressing; what failed is Degraded."""
     ready, issuing = live.condition("Ready"), live.condition("Issuing")
-    if ready and ready.status == "True" and not behind(live, ready):
-        return Health("Healthy", ready.text)
     if issuing and issuing.status == "True":
         return Health("Progressing", issuing.text)
+    if ready and ready.status == "True" and not behind(live, ready):
+        return Health("Healthy", ready.text)
     if issuing and issuing.status == "False" and issuing.reason == "Failed":
         return Health("Degraded", issuing.text)
     if ready is None:
         return _NOT_YET
-    return Health("Degraded" if ready.reason == "Expired" else "Progressing", ready.text)
+    late = ready.status == "False" and not behind(live, ready) and live.lasts(ready.since, _CERTIFICATE_GRACE)
+    return Health("Degraded" if late or ready.reason == "Expired" else "Progressing", ready.text)
 
 
 def issuer(live: Live) -> Health:

@@ -23,6 +23,8 @@ def definition(live: Live) -> Health:
         return Health("Degraded", names.text)
     if live.is_true("Terminating"):
         return Health("Progressing", "being deleted")
+    if (violated := live.condition("NonStructuralSchema")) and violated.status == "True":
+        return Health("Degraded", violated.text)  # served, but without pruning, defaulting and validation
     if established is None:
         return Health("Progressing", "not established yet")
     if established.status == "True":
@@ -63,13 +65,22 @@ def autoscaler(live: Live) -> Health:
             late = live.lasts(condition.since, _METRICS_GRACE)
             return Health("Degraded" if late else "Progressing", condition.text)
     disabled = any(c.type == "ScalingActive" and c.reason == "ScalingDisabled" for c in conditions)
-    if disabled or any(c.type in ("AbleToScale", "ScalingActive") and c.status == "True" for c in conditions):
+    if disabled or any(c.type == "AbleToScale" and c.status == "True" for c in conditions):
         return Health("Healthy", "scaling is disabled: the target has no replicas" if disabled else "able to scale")
     return Health("Progressing", conditions[0].text)
 
 
 def disruption_budget(live: Live) -> Health:
-    return not_yet_seen(live) or Health("Healthy")
+    """Too few Pods is what a budget is for. Any other no of its controller means that it protects nothing it knows of.
+
+    The controller does not write observedGeneration when it has failed, so that comes second.
+    """
+    for condition in live.conditions:
+        if condition.status == "False" and condition.reason != "InsufficientPods":
+            return Health("Degraded", condition.text)
+    if unseen := not_yet_seen(live):
+        return unseen
+    return Health("Healthy") if live.conditions else Health("Progressing", "no conditions reported yet")
 
 
 def data(_live: Live) -> Health:

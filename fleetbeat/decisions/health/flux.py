@@ -34,9 +34,29 @@ def ready(live: Live) -> Health:
     return Health("Degraded" if failed else "Progressing", condition.text)
 
 
+def source(live: Live) -> Health:
+    """Ready, and what was fetched is there to be read by others."""
+    return _with(live, "ArtifactInStorage")
+
+
+def helm_release(live: Live) -> Health:
+    return _with(live, "Released", "TestSuccess")
+
+
+def _with(live: Live, *types: str) -> Health:
+    """Ready, and one of these conditions True: Ready alone, which sums them up, is not taken at its word."""
+    found = ready(live)
+    if found.status != "Healthy" or any(map(live.is_true, types)):
+        return found
+    told = next(
+        (condition.text for condition in map(live.condition, types) if condition), f"{types[0]} is not reported"
+    )
+    return Health("Degraded", f"Ready, but {told}")
+
+
 def helm_repository(live: Live) -> Health:
     """One of type ``oci`` is data: its charts are fetched by others, and it never gets a status."""
-    return Health("Healthy") if live.spec.get("type") == "oci" and not live.conditions else ready(live)
+    return Health("Healthy") if live.spec.get("type") == "oci" and not live.conditions else source(live)
 
 
 def notification(live: Live) -> Health:
@@ -46,13 +66,11 @@ def notification(live: Live) -> Health:
 
 RULES: dict[str, Callable[[Live], Health]] = {
     f"Kustomization.kustomize.{_DOMAIN}": ready,
-    f"HelmRelease.helm.{_DOMAIN}": ready,
+    f"HelmRelease.helm.{_DOMAIN}": helm_release,
     f"HelmRepository.source.{_DOMAIN}": helm_repository,
     **{f"{kind}.notification.{_DOMAIN}": notification for kind in ("Alert", "Provider")},
     f"Receiver.notification.{_DOMAIN}": ready,
-    **{
-        f"{kind}.source.{_DOMAIN}": ready
-        for kind in ("GitRepository", "OCIRepository", "HelmChart", "Bucket", "ExternalArtifact")
-    },
+    **{f"{kind}.source.{_DOMAIN}": source for kind in ("GitRepository", "OCIRepository", "HelmChart", "Bucket")},
+    f"ExternalArtifact.source.{_DOMAIN}": ready,
     **{f"{kind}.image.{_DOMAIN}": ready for kind in ("ImageRepository", "ImagePolicy", "ImageUpdateAutomation")},
 }

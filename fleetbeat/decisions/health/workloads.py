@@ -13,6 +13,8 @@ _NO_DEADLINE = 2_147_483_647
 _UNSCHEDULABLE_GRACE = 15.0
 #: Argo CD's key for a Pod that runs on although it is not meant to be restarted
 _IGNORE_RESTART_POLICY = "argocd.argoproj.io/ignore-restart-policy"
+#: a hook is done when it has ended, whatever that annotation says
+_HOOKS = {"argocd.argoproj.io/hook", "helm.sh/hook"}
 
 
 def _first_short(*checks: tuple[int, int, str]) -> Health | None:
@@ -118,8 +120,10 @@ def pod(live: Live) -> Health:
         return Health("Healthy", message or "finished")
     if phase == "Failed":
         return Health("Degraded", message or _exit_text(live) or "the Pod failed")
+    if phase == "Unknown":
+        return Health("Unknown", message or "its node does not answer")
     keeps_running = live.spec.get("restartPolicy", "Always") == "Always" or (
-        live.annotations.get(_IGNORE_RESTART_POLICY) == "true"
+        live.annotations.get(_IGNORE_RESTART_POLICY) == "true" and not live.annotations.keys() & _HOOKS
     )
     if stuck := _stuck_container(live):
         return Health("Degraded" if keeps_running or phase != "Running" else "Progressing", stuck)
@@ -133,7 +137,7 @@ def pod(live: Live) -> Health:
         return Health("Progressing", "running; it is healthy when it has finished")
     if live.is_true("Ready"):
         return Health("Healthy", "ready")
-    if exited := _exit_text(live):
+    if exited := _exit_text(live) or _ended_before(live):
         return Health("Degraded", exited)
     ready = live.condition("Ready")
     return Health("Progressing", ready.text if ready else "not ready")
@@ -158,6 +162,14 @@ def _exit_text(live: Live) -> str:
             if ended and ended.get("exitCode") != 0:
                 reason = ended.get("reason") or "exited"
                 return f"container {container.get('name')}: {reason} with exit code {ended.get('exitCode')}"
+    return ""
+
+
+def _ended_before(live: Live) -> str:
+    """Of a Pod that is not ready: a container that has ended and was started again, with whichever exit code."""
+    for container in mappings(live.status.get("containerStatuses")):
+        if ended := mapping(mapping(container.get("lastState")).get("terminated")):
+            return f"container {container.get('name')}: ended before with exit code {ended.get('exitCode', 0)}"
     return ""
 
 
