@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -27,12 +28,17 @@ _COPIES = frozenset(
 #: What of a Secret may be seen. All else is taken for its content, so that a misspelt ``stringdata`` is none the less.
 _OPEN = frozenset({"apiVersion", "kind", "metadata", "type", "immutable"})
 
+#: Bytes of a value from which on it is looked for anywhere; a shorter one as a word: every date has a 1 in it.
+_ANYWHERE = 3
+#: Characters of an annotation or label from which on it is looked for inside the values: a part of one, cut to fit.
+_PART = 12
+
 
 def masked(before: Body | None, after: Body | None) -> tuple[Body | None, Body | None]:
     """Both objects with secret values replaced: ``***``, or ``*** (before)`` and ``*** (after)`` where they differ.
 
-    Covers everything but ``_OPEN``, and annotations that may hold copies of it (broken JSON included), on Secrets and
-    on Secrets inside a List. The objects given are not changed.
+    Covers everything but ``_OPEN``, and annotations and labels that may hold copies of it (broken JSON included), on
+    Secrets and on Secrets inside a List. The objects given are not changed. Names, of the object and of its keys, stay.
     """
     if not (_is_secret(before) or _is_secret(after)):
         return _masked_items(before, after)
@@ -41,7 +47,8 @@ def masked(before: Body | None, after: Body | None) -> tuple[Body | None, Body |
     for field in (left.keys() | right.keys()) - _OPEN:
         _mask_map(left, right, field, lambda _key, _value: True)
     metas = [dict(side["metadata"]) if isinstance(side.get("metadata"), dict) else {} for side in (left, right)]
-    _mask_map(metas[0], metas[1], "annotations", lambda key, value: _may_copy(key, value, values))
+    for field in ("annotations", "labels"):
+        _mask_map(metas[0], metas[1], field, lambda key, value: _may_copy(key, value, values))
     for side, meta in zip((left, right), metas, strict=True):
         if meta:
             side["metadata"] = meta
@@ -87,16 +94,27 @@ def _mask_map(left: dict[str, Any], right: dict[str, Any], field: str, hide: Cal
 
 
 def spellings(secret: Body) -> frozenset[str]:
-    """Every form in which a text may quote a value of this Secret: plain, in base64, and escaped as JSON and Go do."""
+    """Every form in which a text may quote a value of this Secret: plain, in base64, and escaped as JSON and Go do.
+
+    Also without the white space around it, and base64 without its padding and as it is written in addresses.
+    """
     found: set[str] = set()
     for field in secret.keys() - _OPEN:
         for value in _texts(secret[field]):
-            found |= {value, base64.b64encode(value.encode()).decode()}
+            found |= {value, *_base64(value)}
             try:
-                found.add(base64.b64decode(value, validate=True).decode())
+                plain = base64.b64decode(value, validate=True).decode()
+                found |= {plain, *_base64(plain.strip())}
             except (binascii.Error, ValueError):
                 continue
+    found |= {text.strip() for text in found}
     return frozenset(form for text in found for form in (text, *_escaped(text)))
+
+
+def _base64(text: str) -> Iterator[str]:
+    data = text.encode()
+    for encoded in (base64.b64encode(data).decode(), base64.urlsafe_b64encode(data).decode()):
+        yield from (encoded, encoded.rstrip("="))
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -137,4 +155,12 @@ _GO_ESCAPES = dict(zip('\a\b\f\n\r\t\v\\"', ("\\" + letter for letter in 'abfnrt
 def _may_copy(key: str, value: Any, values: frozenset[str]) -> bool:
     text = value if isinstance(value, str) else str(value)
     structured = text.lstrip()[:1] in ("{", "[")
-    return key in _COPIES or structured or any(len(secret) > 3 and secret in text for secret in values)
+    return key in _COPIES or structured or any(_quotes(text, secret) for secret in values)
+
+
+def _quotes(text: str, secret: str) -> bool:
+    if not secret.strip():
+        return False  # an empty value, or nothing but white space, is in every text
+    if len(secret.encode()) >= _ANYWHERE:
+        return secret in text or (len(text) >= _PART and text in secret)
+    return re.search(rf"(?<![^\W_]){re.escape(secret)}(?![^\W_])", text) is not None
