@@ -71,8 +71,19 @@ def limited(fleet: Fleet, cluster: Cluster, hands: Hands, namespace: str) -> Ite
         if f"cluster: {name}\n" in path.read_text():
             app = path.stem.removeprefix("app-")
             fleet.leave(app)
-            wait_for(lambda app=app: app not in fleet.catalogs.names(), timeout=30, what="it gone")  # type: ignore[misc]
+            wait_for(lambda app=app: app not in fleet.catalogs.names(), what="it gone")  # type: ignore[misc]
     (fleet.catalog / f"cluster-{name}.yaml").unlink()
+
+
+def failed(fleet: Fleet, app: str, times: int, words: str) -> dict[str, str]:
+    """Its state, once it has failed so often, and for this."""
+
+    def found() -> dict[str, str] | None:
+        state = fleet.state(app)
+        there = f"{state.get('reason')}: {state.get('message')}"
+        return state if int(state.get("failures") or 0) >= times and words in there else None
+
+    return wait_for(found, timeout=120, what=f"{times} failures: {words}")
 
 
 def test_a_right_that_comes_late_is_used_unattended(
@@ -85,16 +96,14 @@ def test_a_right_that_comes_late_is_used_unattended(
     patient = {"limit": 100, "backoff": {"duration": "200ms", "factor": 2, "maxDuration": "2s"}}
     start = cluster.audit_position()
     fleet.application(app, cluster=where, namespace=namespace, retry=patient)
-    wait_for(lambda: int(fleet.state(app).get("failures") or 0) >= 3, timeout=60, what="three failures")
-    state = fleet.state(app)
+    # The authorizer learns of new rights a moment late: what fails at first may be a read.
+    state = failed(fleet, app, 3, 'cannot patch resource "configmaps"')
     assert (state["phase"], state["sync"]) == ("Failed", "OutOfSync")
-    assert 'cannot patch resource "configmaps"' in state["message"]
-    failed = fleet.history(app)[0]
-    assert set(outcomes(failed).values()) == {"failed"}
+    assert set(outcomes(fleet.history(app)[0]).values()) == {"failed"}
     assert {entry["trigger"] for entry in fleet.history(app)} <= {"First", "Retry"}
 
     grant(hands, namespace, account, rule("", "configmaps", "*"))
-    entry = fleet.wait_run(app, phase="Succeeded", timeout=60)
+    entry = fleet.wait_run(app, phase="Succeeded")
     assert (entry["trigger"], entry["request"], entry["revision"]["digest"]) == ("Retry", "", digest)
     assert outcomes(entry) == {f"ConfigMap {namespace}/{name}": "created" for name in ("web", "other")}
     state = fleet.state(app)
@@ -127,17 +136,14 @@ def test_a_good_bundle_is_taken_by_the_very_next_attempt(
     broken = fleet.push(app, bad).digest
     retry = {"limit": 10, "backoff": {"duration": "1s", "factor": 2, "maxDuration": "3m"}}
     fleet.application(app, cluster=where, namespace=namespace, interval=interval, retry=retry)
-    wait_for(lambda: int(fleet.state(app).get("failures") or 0) >= 2, timeout=60, what="two attempts")
-    assert (fleet.state(app)["reason"], fleet.state(app)["attempted"]) == (error, broken)
+    assert failed(fleet, app, 2, f"{error}: ")["attempted"] == broken
 
     good = fleet.push(app, [config_map("web", data={"v": "good"})]).digest
-    pushed = fleet.runs.now()
-    entry = fleet.wait_run(app, digest=good, timeout=60)
+    before = fleet.runs_ended(app)
+    entry = fleet.wait_run(app, digest=good)
     assert (entry["phase"], entry["trigger"], entry["request"]) == ("Succeeded", "Revision", "")
-    history = fleet.history(app)
-    # One that began within a second of the push may have asked the registry before it.
-    assert {one["revision"]["digest"] for one in history if one["started"] > pushed + 1000} <= {good}
-    assert {one["revision"]["digest"] for one in history} == {broken, good}
+    assert fleet.runs_ended(app) <= before + 2, "at most the one that had asked the registry before it comes first"
+    assert {one["revision"]["digest"] for one in fleet.history(app)} == {broken, good}
     state = fleet.state(app)
     assert (state["failures"], state["sync"], state["attempted"]) == ("0", "Synced", good)
     assert fleet.get(maps(namespace))["data"] == {"v": "good"}  # type: ignore[index]
@@ -155,7 +161,7 @@ def test_a_fix_by_hand_under_suspension_is_shown_before_it_is_healed(
     fleet.application(app, namespace=namespace)
     fleet.wait_run(app, phase="Succeeded")
     fleet.application(app, namespace=namespace, spec={"suspend": True})
-    wait_for(lambda: "spec.suspend" in fleet.state(app).get("held_back", ""), timeout=30, what="the suspension")
+    wait_for(lambda: "spec.suspend" in fleet.state(app).get("held_back", ""), what="the suspension")
     start = cluster.audit_position()
     hands.merge(maps(namespace), {"data": {"v": "hot-fix"}})
     mark = {"metadata": {"annotations": {SELF_HEAL: "disabled"}}}

@@ -55,7 +55,7 @@ def waiting(fleet: Fleet, app: str, text: str, digest: str = "") -> dict[str, st
         there = run.get("state") == "waiting" and text in run.get("message", "") and digest in ("", run.get("digest"))
         return run if there else None
 
-    return wait_for(found, timeout=40, what=f"{app} to wait: {text}")
+    return wait_for(found, what=f"{app} to wait: {text}")
 
 
 def test_a_veto_of_what_waits_for_a_window_ends_that_run_at_once(
@@ -63,7 +63,7 @@ def test_a_veto_of_what_waits_for_a_window_ends_that_run_at_once(
 ) -> None:
     app, first = synced(fleet, namespace)
     fleet.application(app, namespace=namespace, windows=[SHUT])
-    wait_for(lambda: fleet.catalogs.application(app)[0].windows, timeout=20, what="the window in force")  # type: ignore[index]
+    wait_for(lambda: fleet.catalogs.application(app)[0].windows, what="the window in force")  # type: ignore[index]
     bad = fleet.push(app, [config_map("web", data={"v": "bad"})]).digest
     fleet.ring(app)
     waiting(fleet, app, "waits for a sync window", bad)
@@ -85,7 +85,7 @@ def test_where_a_veto_leaves_nothing_to_sync_whoever_waits_is_told(
     only = fleet.push(app, [config_map("web", data={"v": app})]).digest
     assert command("veto", only, "--reason", "not yet").exit_code == 0
     fleet.application(app, namespace=namespace)
-    wait_for(lambda: fleet.state(app).get("held_back"), timeout=20, what="the veto in the state")
+    wait_for(lambda: fleet.state(app).get("held_back"), what="the veto in the state")
     done = command("sync", app, "--wait", "--timeout", "1")
     assert done.exit_code == 5
     assert re.search(r"is vetoed by \S+: not yet; nothing else was ever synced", done.stderr), done.output
@@ -126,6 +126,7 @@ def test_drift_and_a_new_bundle_under_a_hold_are_one_write_at_its_end(
     made = command("hold", "app", app, "--for", "1h", "--reason", "looking")
     assert made.exit_code == 0, made.output
     hold = made.stdout.split(":")[0]
+    wait_for(lambda: fleet.history(app)[0]["trigger"] == "Hold", what="the hold to be noted")  # a ring now is heard
     hands.merge(web(namespace), {"data": {"v": "by hand"}})
     newer = fleet.push(app, [config_map("web", data={"v": "2"}), config_map("more")]).digest
     fleet.ring(app)
@@ -183,4 +184,4 @@ def test_a_self_heal_until_in_the_past_holds_nothing(fleet: Fleet, namespace: st
     past = {SELF_HEAL: "disabled", SELF_HEAL_UNTIL: "2020-01-01T00:00:00Z"}
     hands.merge(web(namespace), {"metadata": {"annotations": past}, "data": {"v": "by hand"}})
     fleet.ring(app)
-    wait_for(lambda: value(fleet, namespace) == "1", timeout=40, what="the heal")
+    wait_for(lambda: value(fleet, namespace) == "1", what="the heal")

@@ -44,7 +44,7 @@ def test_blobs_are_lost_after(place: Place, cluster: Cluster, forget: Callable[[
     digest = fleet.push(app, BUNDLE).digest
     doomed = nursery.worker({"point": "after advance", "step": step, "do": "kill"})
     fleet.application(app, namespace=namespace)
-    wait_for(lambda: not doomed.alive, timeout=30, what=f"the worker to die after {step}")
+    wait_for(lambda: not doomed.alive, timeout=120, what=f"the worker to die after {step}")
     forget()
     worker = nursery.worker()
     at_rest(fleet, app, digest)
@@ -67,7 +67,7 @@ def test_the_inventory_is_lost(place: Place, cluster: Cluster, forget: Callable[
     since = cluster.audit_position()
     forget()
     fleet.ring(app)
-    wait_for(lambda: len(fleet.history(app)) == 2, timeout=30, what="everything to be compared anew")
+    wait_for(lambda: len(fleet.history(app)) == 2, what="everything to be compared anew")
     at_rest(fleet, app, digest)
     assert fleet.runs.look(app).state["objects"] == "2"
     newest = fleet.history(app)[0]

@@ -69,7 +69,7 @@ def test_killed_while_hooks_run(
     digest = fleet.push(app, bundle()).digest
     doomed = worker({"do": "kill", **plan})
     fleet.application(app, namespace=namespace)
-    wait_for(lambda: not doomed.alive, timeout=30, what=f"the worker to die at {plan}")
+    wait_for(lambda: not doomed.alive, timeout=120, what=f"the worker to die at {plan}")
     worker()
     at_rest(fleet, app, digest)
 
@@ -130,7 +130,7 @@ def test_killed_while_a_sync_fails(
     fleet.push(app, [never, cleared, hook("SyncFail", config_map("alarm"))])
     doomed = worker({"do": "kill", **plan})
     fleet.application(app, namespace=namespace, timeout="1s", retry={"limit": 0})
-    wait_for(lambda: not doomed.alive, timeout=30, what=f"the worker to die at {plan}")
+    wait_for(lambda: not doomed.alive, timeout=120, what=f"the worker to die at {plan}")
     worker()
     entry = fleet.wait_run(app, phase="Failed")
     assert entry["error"] == "HealthCheckTimeout"

@@ -153,7 +153,7 @@ def test_what_a_dead_worker_has_made_goes_with_the_next_digest(
     fleet.push(app, grown("two", other))
     doomed = worker({"do": "kill", **plan})
     fleet.request(app)
-    wait_for(lambda: not doomed.alive, timeout=30, what=f"the worker to die at {plan}")
+    wait_for(lambda: not doomed.alive, timeout=120, what=f"the worker to die at {plan}")
     scene.assert_nothing_is_forgotten(app, home, other)
 
     digest = fleet.push(app, small("three")).digest
@@ -184,7 +184,7 @@ def test_killed_while_pruning_kinds_and_a_namespace(
     digest = fleet.push(app, small("one")).digest
     doomed = worker({"do": "kill", **plan})
     fleet.request(app)
-    wait_for(lambda: not doomed.alive, timeout=30, what=f"the worker to die at {plan}")
+    wait_for(lambda: not doomed.alive, timeout=120, what=f"the worker to die at {plan}")
     scene.assert_nothing_is_forgotten(app, home, other)
     worker()
     at_rest(fleet, app, digest)

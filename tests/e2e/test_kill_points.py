@@ -89,7 +89,7 @@ def test_killed_while_creating(
     digest = fleet.push(app, FIRST).digest
     doomed = worker({"do": "kill", **plan})
     fleet.application(app, namespace=namespace)
-    wait_for(lambda: not doomed.alive, timeout=30, what=f"the worker to die at {plan}")
+    wait_for(lambda: not doomed.alive, timeout=120, what=f"the worker to die at {plan}")
     worker()
     at_rest(fleet, app, digest)
 
@@ -119,7 +119,7 @@ def test_killed_while_changing_and_pruning(
     digest = fleet.push(app, SECOND).digest
     doomed = worker({"do": "kill", **plan})
     fleet.request(app)
-    wait_for(lambda: not doomed.alive, timeout=30, what=f"the worker to die at {plan}")
+    wait_for(lambda: not doomed.alive, timeout=120, what=f"the worker to die at {plan}")
     worker()
     at_rest(fleet, app, digest)
 
@@ -161,9 +161,9 @@ def test_killed_while_healing(
     Hands(cluster).merge(path, {"data": {"key": "theirs"}}, "kubectl-edit")
     doomed = worker({"do": "kill", **plan})
     # Again and again, as a lease would: Redis may give the message to the connection of the one killed a moment ago.
-    wait_for(lambda: fleet.ring(app) or not doomed.alive, every=1.0, what=f"the worker to die at {plan}")
+    wait_for(lambda: fleet.ring(app) or not doomed.alive, every=1.0, timeout=120, what=f"the worker to die at {plan}")
     worker()
-    wait_for(lambda: len(fleet.history(app)) == 2 and not fleet.runs.look(app).run, timeout=60, what="the heal")
+    wait_for(lambda: len(fleet.history(app)) == 2 and not fleet.runs.look(app).run, what="the heal")
 
     assert Hands(cluster).get(path)["data"] == {"key": "value"}
     ((key, field, row),) = Drifts(fleet.store).read(app).each
@@ -195,9 +195,9 @@ def test_the_successor_waits_for_what_was_written_before_it(
     fleet.push(app, [in_wave(0, deployment), in_wave(5, config_map("late"))])
     doomed = worker({"do": "kill", "point": point})
     fleet.application(app, namespace=namespace)
-    wait_for(lambda: not doomed.alive, timeout=30, what="the worker to die")
+    wait_for(lambda: not doomed.alive, timeout=120, what="the worker to die")
     worker()
     # The first wait is for the Deployment, the second tells that a look has found it not ready.
-    wait_for(lambda: "is Progressing" in fleet.runs.look(app).run.get("message", ""), timeout=30, what="a look")
+    wait_for(lambda: "is Progressing" in fleet.runs.look(app).run.get("message", ""), what="a look")
     assert words(kept(fleet.writes(app))) == [f"patch deployments {namespace}/web"]
     assert fleet.runs.look(app).run["step"] == "apply:0"

@@ -25,16 +25,16 @@ def bundle(changed: str = "") -> dict[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(1200)
 def test_five_thousand_objects(fleet: Fleet, namespace: str, record_property: pytest.RecordProperty) -> None:
-    """The fleet's locks last three seconds here: a step that went quiet for longer would be taken over."""
+    """The fleet's locks last fifteen seconds: a step that went quiet for longer would be taken over."""
     app = fleet.name("large")
     cluster = next(iter(fleet.clusters.values()))
     start = cluster.audit_position()
     fleet.push(app, bundle())
     began = time.monotonic()
     fleet.application(app, namespace=namespace)
-    first = fleet.wait_run(app, timeout=300)
+    first = fleet.wait_run(app, timeout=600)
     took = {"first": time.monotonic() - began}
     assert first["phase"] == "Succeeded", first["message"]
     assert first["counts"] == {"created": COUNT}
@@ -45,20 +45,24 @@ def test_five_thousand_objects(fleet: Fleet, namespace: str, record_property: py
 
     position = cluster.audit_position()
     began = time.monotonic()
-    again = fleet.sync(app, timeout=120)
+    again = fleet.sync(app, timeout=300)
     took["unchanged"] = time.monotonic() - began
     assert again["counts"] == {"unchanged": COUNT}
     assert fleet.writes(app, since=position) == []
 
     fleet.push(app, bundle(changed=" and more"))
     began = time.monotonic()
-    changed = fleet.sync(app, timeout=120)
+    changed = fleet.sync(app, timeout=300)
     took["one changed"] = time.monotonic() - began
     assert changed["counts"] == {"configured": 1, "unchanged": COUNT - 1}
     # Else each later look at this cluster would turn the pages of them.
     fleet.leave(app)
     wait_for(lambda: app not in fleet.catalogs.names(), what="the catalog without it")
-    assert cluster.request("DELETE", f"/api/v1/namespaces/{namespace}/configmaps")[0] == 200
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    while cluster.request("GET", f"{path}?limit=1")[1]["items"]:
+        assert (
+            cluster.request("DELETE", f"{path}?limit=500")[0] == 200
+        )  # all at once might take longer than a request may
     for what, seconds in took.items():
         record_property(what, round(seconds, 1))
     print({what: round(seconds, 1) for what, seconds in took.items()}, first["durations"], changed["durations"])

@@ -36,7 +36,7 @@ def seen(fleet: Fleet, app: str) -> Progress | None:
 
 
 def waits(fleet: Fleet, app: str) -> Progress:
-    return wait_for(lambda: seen(fleet, app), timeout=60, what=f"a look at the wave of {app}")
+    return wait_for(lambda: seen(fleet, app), what=f"a look at the wave of {app}")
 
 
 def test_what_stands_still_fails_early(fleet: Fleet, namespace: str) -> None:
@@ -67,7 +67,7 @@ def test_what_gets_on_may_take_longer(fleet: Fleet, namespace: str) -> None:
         report(fleet, namespace, "slow", phase="Pending", capacity={"storage": f"{steps}Mi"})
         return fleet.runs.now() / 1000 - begun > 1.5 * limit
 
-    wait_for(gets_on, timeout=60, every=0.2, what="one and a half times the limit")
+    wait_for(gets_on, every=0.2, what="one and a half times the limit")
     for name in ("slow", "still"):
         report(fleet, namespace, name, phase="Bound")
     fleet.wait_run(app, phase="Succeeded")
@@ -109,7 +109,7 @@ def test_the_time_goes_on_over_a_killed_worker(make_fleet: Callable[..., Fleet],
     fleet.workers[0].kill()
     looks = int(fleet.runs.look(app).run["looks"])
     fleet.workers[0].start()
-    wait_for(lambda: int(fleet.runs.look(app).run["looks"]) > looks, timeout=60, what="a look by the new worker")
+    wait_for(lambda: int(fleet.runs.look(app).run["looks"]) > looks, what="a look by the new worker")
     assert seen(fleet, app) == before
     shown = wait_for(
         lambda: (text := run(fleet, "status", app).stdout) and "no progress for" in text and text,

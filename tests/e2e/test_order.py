@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
-from itertools import pairwise
+import threading
+from pathlib import Path
 from typing import Any
 
 from fleet import Fleet, config_map, in_wave, outcomes, words
+from people import Hands
 from waiting import wait_for
+from webhook import Webhook
+
+from fleetbeat.local.cluster import Cluster
 
 CRD = {
     "apiVersion": "apiextensions.k8s.io/v1",
@@ -100,10 +106,24 @@ def test_hostile_file_order_syncs_at_the_first_run(controlled: Fleet) -> None:
     assert controlled.state("hostile")["health"] == "Healthy"
 
 
-def test_a_wave_waits_for_the_health_of_the_one_before(controlled: Fleet) -> None:
-    """Waves are visible in the audit log's order, and a later one begins after the earlier Deployment is available."""
-    name = controlled.name("waved")
-    controlled.push(
+def becomes_available(cluster: Cluster, path: str) -> None:
+    """The test plays the controller of this Deployment."""
+    conditions = [
+        {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"},
+        {"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"},
+    ]
+    generation = cluster.request("GET", path)[1]["metadata"]["generation"]
+    status: dict[str, Any] = {"observedGeneration": generation, "conditions": conditions}
+    status |= dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), 1)
+    merge = "application/merge-patch+json"
+    code, answer = cluster.request("PATCH", f"{path}/status", {"status": status}, content_type=merge)
+    assert code == 200, answer
+
+
+def test_a_wave_waits_for_the_health_of_the_one_before(fleet: Fleet, cluster: Cluster) -> None:
+    """A later wave does not begin before the Deployment of the earlier one is available, however long that takes."""
+    name = fleet.name("waved")
+    fleet.push(
         name,
         [
             in_wave(10, config_map("last", name)),
@@ -112,38 +132,59 @@ def test_a_wave_waits_for_the_health_of_the_one_before(controlled: Fleet) -> Non
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}},
         ],
     )
-    controlled.application(name, namespace=name)
-    entry = controlled.wait_run(name)
+    fleet.application(name, namespace=name)
+    # The first wait is for the Deployment, later ones tell that a look has found it not available.
+    wait_for(lambda: "is Progressing" in fleet.runs.look(name).run.get("message", ""), what="a look at the Deployment")
+    before = [f"patch namespaces {name}", f"patch configmaps {name}/web", f"patch deployments {name}/web"]
+    assert words(fleet.writes(name)) == before
+    becomes_available(cluster, f"/apis/apps/v1/namespaces/{name}/deployments/web")
+    entry = fleet.wait_run(name)
     assert entry["phase"] == "Succeeded", entry["message"]
-    assert words(controlled.writes(name)) == [
-        f"patch namespaces {name}",
-        f"patch configmaps {name}/web",
-        f"patch deployments {name}/web",
-        f"patch configmaps {name}/last",
-    ]
-    events = next(iter(controlled.clusters.values())).audit()
-    last = next(e for e in controlled.writes(name) if e["objectRef"]["name"] == "last")
-    available = [
-        e
-        for e in events
-        if e["verb"] in ("update", "patch")
-        and (e.get("objectRef") or {}).get("namespace") == name
-        and e["objectRef"].get("resource") == "deployments"
-        and e["objectRef"].get("subresource") == "status"
-    ]
-    assert available, "the controller reported a status"
-    assert max(e["stageTimestamp"] for e in available) < last["requestReceivedTimestamp"]
+    assert words(fleet.writes(name)) == [*before, f"patch configmaps {name}/last"]
 
 
-def test_objects_of_a_wave_are_applied_in_parallel(fleet: Fleet, namespace: str) -> None:
-    """Several writes of one tier are under way at the same time."""
-    name = fleet.name("wide")
-    fleet.push(name, [config_map(f"m-{n}", namespace) for n in range(40)])
-    fleet.application(name, namespace=namespace)
-    fleet.wait_run(name, phase="Succeeded")
-    spans = sorted((e["requestReceivedTimestamp"], e["stageTimestamp"]) for e in fleet.writes(name))
-    overlaps = sum(later[0] < earlier[1] for earlier, later in pairwise(spans))
-    assert overlaps >= 10, f"{overlaps} of {len(spans)} writes overlapped the one before"
+class Gate:
+    """A webhook's view of writes: none is let through before ``wide`` of them are there at the same time."""
+
+    def __init__(self, wide: int) -> None:
+        self.opened = False
+        self._barrier = threading.Barrier(wide)
+        self._tried: set[str] = set()
+
+    def __call__(self, body: dict[str, Any]) -> list[dict[str, Any]]:
+        name = body["metadata"]["name"]
+        if name not in self._tried:  # the dry-run
+            self._tried.add(name)
+        elif not self.opened:
+            with contextlib.suppress(threading.BrokenBarrierError):
+                self._barrier.wait(20)
+                self.opened = True
+        return []
+
+    def has_seen(self, name: str) -> bool:
+        return name in self._tried
+
+
+def test_objects_of_a_wave_are_applied_in_parallel(
+    fleet: Fleet, cluster: Cluster, namespace: str, tmp_path: Path
+) -> None:
+    """Four writes of one tier are under way at the same time: the API server answers none before it has the others."""
+    name, gate = fleet.name("wide"), Gate(4)
+    hands, configurations = Hands(cluster), "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+    maps = f"/api/v1/namespaces/{namespace}/configmaps"
+    with Webhook(tmp_path, gate) as webhook:
+        hands.create(configurations, webhook.configuration(namespace, namespace, "", "configmaps", ("CREATE",)))
+        try:
+            wait_for(
+                lambda: hands.create(f"{maps}?dryRun=All", config_map("trial")) and gate.has_seen("trial"),
+                what="the API server to know the webhook",
+            )
+            fleet.push(name, [config_map(f"m-{n}", namespace) for n in range(8)])
+            fleet.application(name, namespace=namespace)
+            assert fleet.wait_run(name)["phase"] == "Succeeded"
+        finally:
+            hands.delete(f"{configurations}/{namespace}")
+    assert gate.opened
 
 
 def test_a_definition_deleted_by_hand_comes_back_with_its_objects(controlled: Fleet) -> None:
@@ -168,7 +209,7 @@ def test_a_definition_deleted_by_hand_comes_back_with_its_objects(controlled: Fl
     cluster = next(iter(controlled.clusters.values()))
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/rafts.returning.example.com"
     assert cluster.request("DELETE", path)[0] == 200
-    wait_for(lambda: cluster.request("GET", path)[0] == 404, timeout=30, what="the definition to go")
+    wait_for(lambda: cluster.request("GET", path)[0] == 404, what="the definition to go")
     entry = controlled.sync(name)
     assert entry["phase"] == "Succeeded", entry["message"]
     assert set(outcomes(entry).values()) == {"created"}

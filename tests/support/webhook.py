@@ -65,6 +65,7 @@ class Webhook:
             ],
             "admissionReviewVersions": ["v1"],
             "sideEffects": "None",
+            "timeoutSeconds": 30,  # the most there is: this process may have to wait for its turn
             "failurePolicy": "Fail",
             "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
         }
