@@ -33,7 +33,7 @@ def run(*command: str | Path, cwd: Path, **environment: str) -> str:
         if not name.startswith(("PYTHON", "VIRTUAL_ENV", "FLEETBEAT_"))
     }
     done = subprocess.run(
-        [str(word) for word in command], cwd=cwd, env=kept | environment, capture_output=True, text=True, timeout=120
+        [str(word) for word in command], cwd=cwd, env=kept | environment, capture_output=True, text=True, timeout=280
     )
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout

@@ -65,7 +65,7 @@ def test_redis_until_stopped(number: signal.Signals, program: str, redis_url: st
         with redis.Redis.from_url(url) as client:
             assert client.ping()
         process.send_signal(number)
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
         assert not listens(int(url.rsplit(":", 1)[1].split("/")[0]))
     assert list(tmp_path.iterdir()) == []
 
@@ -76,7 +76,7 @@ def test_registry_keeps_a_given_folder(local_binary: Path, tmp_path: Path) -> No
         url = word_after(text, "ready at ")
         assert urllib3.request("GET", f"{url}/v2/", retries=False).status == 200
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
     assert (folder / "registry.yaml").exists()
 
 
@@ -98,7 +98,7 @@ def test_a_port_that_is_taken_is_an_error_with_the_reason(redis_url: str, tmp_pa
         [sys.executable, "-c", RUN, "redis", "--port", port],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
         env={**os.environ, "TMPDIR": str(tmp_path)},
     )

@@ -82,7 +82,7 @@ def test_cluster_audit_log_has_a_request_as_soon_as_it_is_answered(cluster: Clus
     body = {"metadata": {"name": "a"}, "data": {"k": "v-marker"}}
     path = f"/api/v1/namespaces/{namespace}/configmaps"
     assert cluster.request("POST", path, body, user_agent="person")[0] == 201
-    mine = [event for event in cluster.audit(before) if event["userAgent"] == "person"]
+    mine = [event for event in cluster.audit(before) if event.get("userAgent") == "person"]
     assert [(event["verb"], event["objectRef"]["resource"]) for event in mine] == [("create", "configmaps")]
     assert mine[0]["responseStatus"]["code"] == 201
     assert "v-marker" not in cluster.audit_log.read_text()
@@ -119,12 +119,13 @@ def test_workloads_run_where_controllers_are(cluster_with_controllers: Cluster) 
     wait_for(
         lambda: cluster.request("GET", f"{path}/web")[1]["status"].get("availableReplicas") == 2,
         what="both replicas to be available",
+        timeout=120,
     )
     fields = cluster.request("GET", f"{path}/web")[1]["metadata"]["managedFields"]
     assert "kube-controller-manager" in {field["manager"] for field in fields}  # as in a real cluster
     cluster.request("DELETE", f"/api/v1/namespaces/{home}")
     wait_for(
-        lambda: cluster.request("GET", f"/api/v1/namespaces/{home}")[0] == 404, timeout=30, what="the namespace to go"
+        lambda: cluster.request("GET", f"/api/v1/namespaces/{home}")[0] == 404, timeout=120, what="the namespace to go"
     )
 
 
@@ -136,8 +137,8 @@ def test_the_node_stays_ready(cluster_with_controllers: Cluster) -> None:
         leases = cluster_with_controllers.request("GET", path)[1]["items"]
         return leases[0]["spec"].get("renewTime", "") if leases else ""
 
-    first = wait_for(renewed, timeout=30, what="the node's lease")
-    wait_for(lambda: renewed() > first, timeout=40, every=0.5, what="its renewal")
+    first = wait_for(renewed, what="the node's lease")
+    wait_for(lambda: renewed() > first, timeout=120, every=0.5, what="its renewal")
 
 
 def test_cluster_accepts_client_certificates(cluster: Cluster) -> None:
@@ -157,7 +158,7 @@ def test_a_paused_cluster_holds_requests_until_resumed(local_binary: Path) -> No
         answer = thread.submit(own.request, "GET", "/version")
         assert not wait([answer], timeout=0.3).done
         own.resume()
-        assert answer.result(timeout=10)[0] == 200
+        assert answer.result(timeout=60)[0] == 200
 
 
 def test_a_flag_the_server_does_not_know_is_told_from_its_log(local_binary: Path, tmp_path: Path) -> None:
