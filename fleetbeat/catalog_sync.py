@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fleetbeat.catalog_fields import Fields, in_words, kind_of, shown
 from fleetbeat.decisions.problems import did_you_mean
-from fleetbeat.model import Propagation, Retry, SyncPolicy
+from fleetbeat.model import Permission, Propagation, Retry, SyncPolicy
 
 SECOND, HOUR = 1.0, 3600.0
 
@@ -15,21 +15,32 @@ _ARGO_CD_SYNC = {
     "ignoreDifferences": "spec.ignoreDifferences",
 }
 _PROPAGATION: dict[str, Propagation] = {"background": "Background", "foreground": "Foreground", "orphan": "Orphan"}
-#: Argo CD's options of an application and the values they may have here. The last three only say what is so anyway.
+_PERMISSION: dict[str, Permission] = {"true": "true", "false": "false", "confirm": "confirm"}
+#: Argo CD's options of an application and the values they may have here. From the sixth last on they only say what is
+#: so anyway; why another value cannot be is in ``_CANNOT_BE``.
 _OPTIONS = {
     "CreateNamespace": ("true", "false"),
+    "Prune": tuple(_PERMISSION),
+    "Delete": tuple(_PERMISSION),
     "Replace": ("true", "false"),
     "Force": ("true", "false"),
     "PrunePropagationPolicy": tuple(_PROPAGATION),
     "FailOnSharedResource": ("true", "false"),
+    "ClientSideApplyMigration": ("true", "false"),
+    "SkipDryRunOnMissingResource": ("true", "false"),
+    "ApplyOutOfSyncOnly": ("true",),
     "PruneLast": ("true",),
     "ServerSideApply": ("true",),
+    "Validate": ("true",),
     "RespectIgnoreDifferences": ("true",),
 }
-_OPTIONS_LATER = (
-    *("Prune", "Validate", "SkipDryRunOnMissingResource", "ApplyOutOfSyncOnly"),
-    *("ClientSideApplyMigration",),
-)
+_CANNOT_BE = {
+    "ApplyOutOfSyncOnly=false": "what does not differ is never written",
+    "PruneLast=false": "pruning is the last stage of every sync",
+    "ServerSideApply=false": "everything is applied server-side",
+    "Validate=false": "with server-side apply the API server checks every field. Mend the manifest it refuses",
+    "RespectIgnoreDifferences=false": "ignored differences stay as they are when writing too",
+}
 
 
 def sync_policy(fields: Fields) -> SyncPolicy:
@@ -46,6 +57,9 @@ def sync_policy(fields: Fields) -> SyncPolicy:
         create_namespace=options.get("CreateNamespace") == "true",
         replace=options.get("Replace") == "true",
         force=options.get("Force") == "true",
+        prune_objects=_PERMISSION[options.get("Prune", "true")],
+        delete_objects=_PERMISSION[options.get("Delete", "true")],
+        migrate=options.get("ClientSideApplyMigration") != "false",
         fail_on_shared=options.get("FailOnSharedResource") == "true",
         prune_propagation=_PROPAGATION.get(options.get("PrunePropagationPolicy", ""), usual.prune_propagation),
         retry=_retry(fields.section("retry")),
@@ -87,12 +101,10 @@ def _options(fields: Fields) -> dict[str, str]:
             fields.problem(at, f"must be text such as CreateNamespace=true, not {kind_of(option)}")
             continue
         name, _, value = option.partition("=")
-        if name == "Delete":
-            fields.problem(at, "is spec.deletionPolicy here; single objects are annotated with Delete=false or confirm")
-        elif name in _OPTIONS_LATER:
-            fields.problem(at, f"{name} is not supported by this version")
+        if option in _CANNOT_BE:
+            fields.problem(at, f"{option} cannot be: {_CANNOT_BE[option]}. Remove the line")
         elif name not in _OPTIONS:
-            near = did_you_mean(name, (*_OPTIONS, *_OPTIONS_LATER)) or f" Known here: {', '.join(_OPTIONS)}"
+            near = did_you_mean(name, _OPTIONS) or f" Known here: {', '.join(_OPTIONS)}"
             fields.problem(at, f"unknown option {shown(name)}.{near}")
         elif value not in _OPTIONS[name]:
             fields.problem(at, f"must be {' or '.join(f'{name}={v}' for v in _OPTIONS[name])}, not {shown(option)}")

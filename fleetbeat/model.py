@@ -194,6 +194,8 @@ class Retry:
 
 #: What the API server does with what an object owns when it is deleted.
 Propagation = Literal["Foreground", "Background", "Orphan"]
+#: Argo CD's options Prune and Delete: it may be deleted, may not, may when a person has agreed.
+Permission = Literal["true", "false", "confirm"]
 
 
 @dataclass(frozen=True)
@@ -207,6 +209,9 @@ class SyncPolicy:
     create_namespace: bool = False  #: option CreateNamespace=true
     replace: bool = False  #: option Replace=true: write by PUT
     force: bool = False  #: option Force=true: delete and create what cannot be changed
+    prune_objects: Permission = "true"  #: option Prune, for objects that do not say it themselves
+    delete_objects: Permission = "true"  #: option Delete, likewise
+    migrate: bool = True  #: option ClientSideApplyMigration, likewise: fields of client-side applies become ours
     prune_propagation: Propagation = "Background"  #: option PrunePropagationPolicy
     fail_on_shared: bool = False  #: option FailOnSharedResource=true: another application's object is an error
     retry: Retry = Retry()

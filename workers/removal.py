@@ -103,7 +103,7 @@ def plan(work: Work) -> Outcome:
     where = target(shared, app, run=work.turn.run, digest=record["digest"], removal=True)
     parent = applyset.read(where.cluster, shared.settings.namespace, app)
     hand_holds.meet(shared, app, shared.runs.look(app).state, parent)
-    kinds = _kinds(work, parent)
+    kinds, usual = _kinds(work, parent), where.application.sync.delete_objects
     found = find(
         where.cluster,
         api_set_with_owned(where.cluster, (), kinds),
@@ -112,6 +112,7 @@ def plan(work: Work) -> Outcome:
         applyset=where.applyset,
         home=shared.settings.namespace,
         confirmed=departure.confirmed,
+        usual=usual,
     )
     if found.unconfirmed:
         message = f"{memory.joined(found.unconfirmed)} asks for a confirmation (Delete=confirm)"
@@ -120,7 +121,7 @@ def plan(work: Work) -> Outcome:
     there = parent is not None or found.delete or found.kept
     hooks = hooks_of(manifests, work.turn.run, [phase for phase in DELETION_PHASES if phase not in departure.done])
     refused = tuple(refused_hooks(hooks.runs, manifests, _runner(work, where, manifests)))
-    planned = Plan(settled=refused) if refused or not there else plan_deletion(found, hooks)
+    planned = Plan(settled=refused) if refused or not there else plan_deletion(found, hooks, usual)
     fields: Fields = {
         **waiting.NOTHING_YET,
         "written": "",
@@ -158,7 +159,8 @@ def unhook(work: Work, where: Target) -> list[ObjectId]:
     parent = applyset.read(where.cluster, work.parts.settings.namespace, work.turn.app)
     kinds = parent.hook_kinds if parent else frozenset()
     apis = api_set_for(where.cluster, {split_group_kind(kind) for kind in kinds})
-    return deleting.unhook(where.cluster, apis, kinds, where.applyset, work.parts.pool)
+    usual = where.application.sync.delete_objects
+    return deleting.unhook(where.cluster, apis, kinds, where.applyset, work.parts.pool, usual)
 
 
 def is_over(work: Work, where: Target) -> bool:
@@ -179,7 +181,14 @@ def farewell(work: Work, where: Target, record: Record) -> list[Done]:
     kinds = _kinds(work, parent)
     apis = api_set_with_owned(where.cluster, (), kinds)
     found = find(
-        where.cluster, apis, kinds, shared.pool, applyset=where.applyset, home=shared.settings.namespace, confirmed=True
+        where.cluster,
+        apis,
+        kinds,
+        shared.pool,
+        applyset=where.applyset,
+        home=shared.settings.namespace,
+        confirmed=True,
+        usual=where.application.sync.delete_objects,
     )
     stays = {*kept(work), *(key for key, _ in found.kept)}
     if left := [meta.id for meta in found.delete if meta.id not in stays]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 import orjson
 
@@ -328,6 +329,7 @@ class Stage:
         ours = {entry.fingerprint.uid for entry in self.plan.known.values()} - {""}
         ours |= {removal.seen.uid for removal in removals.values()}
         heirs = applyset.claims(self.where.cluster, self.work.parts.settings.namespace, self.work.turn.app)
+        sync = self.where.application.sync
         done: list[Done] = []
         for tier in self.stage.tiers:
             batch = [removals[key] for key in tier if key not in finished]
@@ -341,9 +343,11 @@ class Stage:
                 ours=ours,
                 hooks_in={m.id.namespace for m in self.manifests if is_hook(m.annotations)},
                 heirs=heirs,
-                propagation=where.application.sync.prune_propagation,
+                propagation=sync.prune_propagation,
                 record=self._keep,
-                keep=stays_because if is_removal(self.work.record) else keep_reason,
+                keep=partial(stays_because, usual=sync.delete_objects)
+                if is_removal(self.work.record)
+                else partial(keep_reason, usual=sync.prune_objects),
                 exact=bool(self.work.record.get("promise")),
             )
         return done

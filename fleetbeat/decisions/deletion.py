@@ -12,9 +12,8 @@ from typing import Any
 
 from fleetbeat.decisions.hook_runs import RUN
 from fleetbeat.decisions.inventory import HOOK_OF, PART_OF, ObjectMeta
-from fleetbeat.decisions.options import SYNC_OPTIONS
-from fleetbeat.decisions.pruning import keep_mark, sync_options
-from fleetbeat.model import ObjectId
+from fleetbeat.decisions.pruning import keep_mark, permission
+from fleetbeat.model import ObjectId, Permission
 
 #: As many applications may leave at once without more ado; beyond it, most of the catalog is too much.
 FEW = 3
@@ -57,7 +56,14 @@ class DeletionDecision:
     unconfirmed: tuple[ObjectId, ...] = ()  #: asks for a person's word first; nothing is deleted without it
 
 
-def to_delete(labelled: Iterable[ObjectMeta], *, applyset: str, home: str, confirmed: bool = False) -> DeletionDecision:
+def to_delete(
+    labelled: Iterable[ObjectMeta],
+    *,
+    applyset: str,
+    home: str,
+    confirmed: bool = False,
+    usual: Permission = "true",
+) -> DeletionDecision:
     """What of an application that is deleted goes, and what stays.
 
     Args:
@@ -65,6 +71,7 @@ def to_delete(labelled: Iterable[ObjectMeta], *, applyset: str, home: str, confi
         applyset: the application's own id; objects with another one are left out without a word.
         home: the namespace of the ApplySet parents. Every application's record would go with it.
         confirmed: a person has said that objects with ``Delete=confirm`` go too.
+        usual: the application's option Delete.
     """
     delete: list[ObjectMeta] = []
     kept: list[tuple[ObjectId, str]] = []
@@ -76,30 +83,30 @@ def to_delete(labelled: Iterable[ObjectMeta], *, applyset: str, home: str, confi
             delete.append(meta)
         elif meta.id == ObjectId("", "Namespace", "", home):
             kept.append((meta.id, "holds the record of what each application owns in this cluster"))
-        elif why := stays_because(meta):
+        elif why := stays_because(meta, usual=usual):
             kept.append((meta.id, why))
-        elif needs_confirmation(meta) and not confirmed:
+        elif needs_confirmation(meta, usual) and not confirmed:
             unconfirmed.append(meta.id)
         else:
             delete.append(meta)
     return DeletionDecision(tuple(delete), tuple(kept), tuple(unconfirmed))
 
 
-def needs_confirmation(meta: ObjectMeta) -> bool:
-    """``Delete=confirm``."""
-    return "Delete=confirm" in sync_options(meta)
+def needs_confirmation(meta: ObjectMeta, usual: Permission = "true") -> bool:
+    """``Delete=confirm``, of its own or the application's."""
+    return permission(meta, "Delete", usual)[0] == "confirm"
 
 
-def stays_because(meta: ObjectMeta, *, confirmed: bool = True) -> str:
+def stays_because(meta: ObjectMeta, *, confirmed: bool = True, usual: Permission = "true") -> str:
     """The mark by which an object asks to outlive its application, as ``key: value``; "" without one.
 
     As in Argo CD ``Prune=false`` is none: it is about an object that leaves its application, not the other way round.
     As in Flux ``reconcile: disabled`` is one. ``confirmed`` False: what asks for a person's word stays too.
+    ``usual``: the application's option, for an object that does not say it itself.
     """
-    if needs_confirmation(meta) and not confirmed:
-        return f"{SYNC_OPTIONS}: Delete=confirm"
-    if "Delete=false" in sync_options(meta):
-        return f"{SYNC_OPTIONS}: Delete=false"
+    word, place = permission(meta, "Delete", usual)
+    if word == "false" or (word == "confirm" and not confirmed):
+        return f"{place}: Delete={word}"
     if "disabled" in (str(found.get(_RECONCILE, "")).lower() for found in (meta.labels, meta.annotations)):
         return f"{_RECONCILE}: disabled"
     return keep_mark(meta)
@@ -108,7 +115,7 @@ def stays_because(meta: ObjectMeta, *, confirmed: bool = True) -> str:
 _RECONCILE = "kustomize.toolkit.fluxcd.io/reconcile"
 
 
-def is_hooks_object(meta: ObjectMeta, applyset: str) -> bool:
+def is_hooks_object(meta: ObjectMeta, applyset: str, usual: Permission = "true") -> bool:
     """Did a hook of the application make this object? Not what a controller made of it, with a copy of the label."""
     made = meta.labels.get(HOOK_OF) == applyset and RUN in meta.annotations and not meta.controller
-    return made and not stays_because(meta)
+    return made and not stays_because(meta, usual=usual)

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from fleetbeat.decisions import confirmation
 from fleetbeat.decisions.inventory import PART_OF, ObjectMeta
 from fleetbeat.decisions.options import SYNC_OPTIONS
-from fleetbeat.model import ObjectId
+from fleetbeat.model import ObjectId, Permission
+
+_STRICTEST_FIRST: tuple[Permission, ...] = ("false", "confirm", "true")
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ def to_prune(
     complete: bool,
     wanted_uids: Collection[str] = frozenset(),
     confirmed: bool = False,
+    usual: Permission = "true",
     incomplete_because: str = "the cluster could not be asked about every kind",
 ) -> PruneDecision:
     """What of the application is in the cluster, no longer in the bundle, and may be deleted.
@@ -43,6 +46,7 @@ def to_prune(
         wanted_uids: uids of the live copies of ``wanted``. An object stored once may be served in two API groups and
             then appears under two identities (field case d1).
         confirmed: somebody has agreed that what asks for a confirmation is deleted (``confirmation.py``).
+        usual: the application's option Prune.
         incomplete_because: continues the refusal when not ``complete``.
     """
     candidates: list[ObjectMeta] = []
@@ -56,7 +60,7 @@ def to_prune(
             ignored.append((meta.id, why))
         elif meta.deleting:
             going.append(meta)
-        elif why := keep_reason(meta, confirmed=confirmed):
+        elif why := keep_reason(meta, confirmed=confirmed, usual=usual):
             kept.append((meta.id, why))
         else:
             candidates.append(meta)
@@ -90,17 +94,31 @@ def going_reason(meta: ObjectMeta) -> str:
     return f"is being deleted since {meta.deleting}{held if meta.finalizers else ''}"
 
 
-def keep_reason(meta: ObjectMeta, *, confirmed: bool = False) -> str:
+def keep_reason(meta: ObjectMeta, *, confirmed: bool = False, usual: Permission = "true") -> str:
     """The mark by which an object asks not to be pruned, as ``key: value``; "" without one.
 
     Argo CD's options compare exactly; Flux's key may be label or annotation, in any case; Helm's ignores case and
-    blanks around the value. ``Prune=confirm`` keeps until somebody has ``confirmed``.
+    blanks around the value. ``Prune=confirm`` keeps until somebody has ``confirmed``. ``usual``: the application's
+    option, for an object that does not say it itself.
     """
-    if "Prune=false" in sync_options(meta):
-        return f"{SYNC_OPTIONS}: Prune=false"
+    word, place = permission(meta, "Prune", usual)
+    if word == "false":
+        return f"{place}: Prune=false"
     if why := keep_mark(meta):
         return why
-    return f"{confirmation.HOW} ({SYNC_OPTIONS}: Prune=confirm)" if needs_confirmation(meta) and not confirmed else ""
+    return f"{confirmation.HOW} ({place}: Prune=confirm)" if word == "confirm" and not confirmed else ""
+
+
+def permission(meta: ObjectMeta, option: str, usual: Permission) -> tuple[Permission, str]:
+    """What ``option`` (Prune, Delete) says of an object, and where that is written.
+
+    As in Argo CD the live object's own word counts before the application's; of two of its own the stricter one does.
+    """
+    said = sync_options(meta)
+    for word in _STRICTEST_FIRST:
+        if f"{option}={word}" in said:
+            return word, SYNC_OPTIONS
+    return usual, "spec.sync.options"
 
 
 def sync_options(meta: ObjectMeta) -> frozenset[str]:
@@ -125,6 +143,6 @@ def keep_mark(meta: ObjectMeta) -> str:
     return f"{meta.controller} controls it" if meta.controller else ""
 
 
-def needs_confirmation(meta: ObjectMeta) -> bool:
-    """``Prune=confirm``."""
-    return "Prune=confirm" in sync_options(meta)
+def needs_confirmation(meta: ObjectMeta, usual: Permission = "true") -> bool:
+    """``Prune=confirm``, of its own or the application's."""
+    return permission(meta, "Prune", usual)[0] == "confirm"

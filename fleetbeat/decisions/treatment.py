@@ -46,7 +46,7 @@ def treatment(wanted: Body, live: Body | None, key: ObjectId, sync: SyncPolicy) 
         why,
         replace=_option("Replace", sides, app_wide and sync.replace),
         force=forced or _option("Force", sides, app_wide and sync.force),
-        migrate=_option("ClientSideApplyMigration", sides, True),
+        migrate=_option("ClientSideApplyMigration", sides, sync.migrate),
     )
 
 

@@ -28,7 +28,7 @@ from fleetbeat.engine.plan import HookRun, Plan, Removal, StagePlan
 from fleetbeat.engine.remove import to_heir
 from fleetbeat.engine.write import TRIES
 from fleetbeat.errors import Conflict, NotYet, Refused, Rejected, Unauthorized
-from fleetbeat.model import ApiResource, ApiSet, Manifest, ObjectId
+from fleetbeat.model import ApiResource, ApiSet, Manifest, ObjectId, Permission
 from fleetbeat.model_results import ObjectResult
 from fleetbeat.ports import ClusterPort, Seen
 
@@ -44,11 +44,12 @@ def find(
     applyset: str,
     home: str,
     confirmed: bool = False,
+    usual: Permission = "true",
 ) -> DeletionDecision:
     """What of the application is in the cluster, sorted. Writes nothing.
 
     ``kinds``: ``Kind.group`` of everything it may have. Raises NotYet when one of them cannot be asked for: the record
-    of where its objects are goes last, so none may be out of sight.
+    of where its objects are goes last, so none may be out of sight. ``confirmed``, ``usual``: as for ``to_delete``.
     """
     kinds = sorted(kinds)
     if not apis.complete:
@@ -60,7 +61,7 @@ def find(
             )
     live = observe(cluster, apis, applyset, kinds, pool)
     metas = [ObjectMeta.of(key.group, key.kind, body) for key, body in live.items()]
-    return to_delete(metas, applyset=applyset, home=home, confirmed=confirmed)
+    return to_delete(metas, applyset=applyset, home=home, confirmed=confirmed, usual=usual)
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def refused_hooks(runs: Sequence[HookRun], manifests: Sequence[Manifest], runner
     return [result for one in once if (result := runner.try_out(one, exempt)) is not None]
 
 
-def plan_deletion(decision: DeletionDecision, hooks: DeletionHooks) -> Plan:
+def plan_deletion(decision: DeletionDecision, hooks: DeletionHooks, usual: Permission = "true") -> Plan:
     """Hooks before, what stays, what goes, hooks after, and last what contains other things, and the record.
 
     Objects that stay are let go of first: what is in a Namespace that goes must not look like ours. Namespaces and
@@ -119,7 +120,7 @@ def plan_deletion(decision: DeletionDecision, hooks: DeletionHooks) -> Plan:
             key,
             Seen(found[key].uid, found[key].resource_version),
             stage.wave,
-            "confirmed" if needs_confirmation(found[key]) else "",
+            "confirmed" if needs_confirmation(found[key], usual) else "",
             "its application has left the catalog",
         )
         for stage in order
@@ -156,11 +157,18 @@ def passed(plan: Plan, number: int) -> list[str]:
     return [phase for phase, last in of_hooks.items() if last < number]
 
 
-def unhook(cluster: ClusterPort, apis: ApiSet, kinds: Iterable[str], applyset: str, pool: Requests) -> list[ObjectId]:
+def unhook(
+    cluster: ClusterPort,
+    apis: ApiSet,
+    kinds: Iterable[str],
+    applyset: str,
+    pool: Requests,
+    usual: Permission = "true",
+) -> list[ObjectId]:
     """Delete every object that hooks of the application have left. Returns those that are not gone yet. Safe to repeat.
 
     A Namespace or definition that would take along what others have in it is left as it is. ``kinds``: ``Kind.group``
-    of everything hooks may have made. Raises the cluster's errors.
+    of everything hooks may have made. ``usual``: the application's option Delete. Raises the cluster's errors.
     """
     resources = [found for kind in sorted(kinds) if (found := apis.find(*split_group_kind(kind)))]
     there: list[ObjectId] = []
@@ -170,7 +178,7 @@ def unhook(cluster: ClusterPort, apis: ApiSet, kinds: Iterable[str], applyset: s
         mine = [
             meta
             for meta in metas
-            if is_hooks_object(meta, applyset)
+            if is_hooks_object(meta, applyset, usual)
             and not (
                 meta.id.group_kind in PREREQUISITES and why_to_keep(cluster, apis, meta.id, (), pool, spent=applyset)
             )

@@ -51,6 +51,7 @@ def plan_pruning(
         complete=apis.complete,
         wanted_uids=wanted_uids,
         confirmed=bool(confirmed),
+        usual=application.sync.prune_objects,
     )
     kept = dict(decision.kept)
     if not application.sync.prune:
@@ -72,7 +73,7 @@ def plan_pruning(
             key,
             Seen(meta.uid, meta.resource_version),
             stage.wave,
-            confirmed=confirmed if needs_confirmation(meta) else "",
+            confirmed=confirmed if needs_confirmation(meta, application.sync.prune_objects) else "",
         )
         for stage in order
         for key in stage.ids

@@ -110,9 +110,11 @@ class Weigher:
         """Of everything that decides how the object should be: its manifest, and the rules about it."""
         rules = [rule for rule in self._app.ignore_differences if fits(rule.objects, manifest.id)]
         policies = [rule for rule in self._app.conflicts if fits(rule.objects, manifest.id)]
-        if not rules and not policies:
+        # Turned off again, it has to be looked at once more who holds the fields of what is as wanted.
+        stays = () if self._app.sync.migrate else ("ClientSideApplyMigration=false",)
+        if not rules and not policies and not stays:
             return digest(manifest)
-        return f"{digest(manifest)}+{hashlib.sha256(repr((rules, policies)).encode()).hexdigest()[:12]}"
+        return f"{digest(manifest)}+{hashlib.sha256(repr((rules, policies, *stays)).encode()).hexdigest()[:12]}"
 
     def treatment(self, manifest: Manifest, live: Body | None) -> Treatment:
         """``live``: the object, or its metadata from a list, as far as it is known."""

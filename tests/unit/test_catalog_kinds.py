@@ -203,6 +203,25 @@ def test_sources_that_are_accepted(oci: str) -> None:
     assert parse_application(application(source={"oci": oci}), WHERE).source.oci == oci
 
 
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["Prune=false"], SyncPolicy(prune_objects="false")),
+        (["Prune=confirm", "Delete=confirm"], SyncPolicy(prune_objects="confirm", delete_objects="confirm")),
+        (["Delete=false"], SyncPolicy(delete_objects="false")),
+        (["ClientSideApplyMigration=false"], SyncPolicy(migrate=False)),
+        (["Replace=true", "Force=true"], SyncPolicy(replace=True, force=True)),
+        (["Prune=true", "Delete=true", "ClientSideApplyMigration=true"], SyncPolicy()),
+        (["SkipDryRunOnMissingResource=true", "ApplyOutOfSyncOnly=true", "Validate=true"], SyncPolicy()),
+        (["PruneLast=true", "ServerSideApply=true", "RespectIgnoreDifferences=true"], SyncPolicy()),
+        (["SkipDryRunOnMissingResource=false"], SyncPolicy()),
+    ],
+    ids=str,
+)
+def test_options_of_argo_cd(options: list[str], expected: SyncPolicy) -> None:
+    assert parse_application(application(sync={"options": options}), WHERE).sync == expected
+
+
 def test_a_section_with_nothing_under_it_is_an_empty_one() -> None:
     assert parse_application(application(sync={"retry": {}}), WHERE).sync == SyncPolicy()
     document = application() | {"metadata": {"name": "shop", "labels": None, "annotations": None}}
@@ -321,9 +340,17 @@ CASES: dict[str, tuple[Document, str]] = {
         sync(retry={"backoff": {"duration": "5m", "maxDuration": "1m"}}),
         "spec.sync.retry.backoff.duration: must not be longer than maxDuration",
     ),
-    "option of a later version": (
-        sync(options=["Validate=false"]),
-        "spec.sync.options[0]: Validate is not supported by this version",
+    "option that server-side apply cannot have": (
+        sync(options=["Prune=false", "Validate=false"]),
+        "spec.sync.options[1]: Validate=false cannot be: with server-side apply the API server checks every field",
+    ),
+    "option with a value it never has": (
+        sync(options=["Prune=maybe"]),
+        'spec.sync.options[0]: must be Prune=true or Prune=false or Prune=confirm, not "Prune=maybe"',
+    ),
+    "option that everything is written as": (
+        sync(options=["ApplyOutOfSyncOnly=false"]),
+        "spec.sync.options[0]: ApplyOutOfSyncOnly=false cannot be: what does not differ is never written. Remove the",
     ),
     "option in the wrong case": (
         sync(options=["createNamespace=true"]),
@@ -335,7 +362,7 @@ CASES: dict[str, tuple[Document, str]] = {
     ),
     "option that cannot be switched off": (
         sync(options=["RespectIgnoreDifferences=false"]),
-        'spec.sync.options[0]: must be RespectIgnoreDifferences=true, not "RespectIgnoreDifferences=false"',
+        "spec.sync.options[0]: RespectIgnoreDifferences=false cannot be: ignored differences stay as they are",
     ),
     "option twice, differently": (
         sync(options=["CreateNamespace=true", "CreateNamespace=false"]),

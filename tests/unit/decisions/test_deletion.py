@@ -116,6 +116,37 @@ def test_ours_goes_and_what_is_not_ours_is_left_alone() -> None:
     assert found.unconfirmed == ()
 
 
+@pytest.mark.parametrize(
+    ("own", "usual", "confirmed", "goes"),
+    [
+        pytest.param("", "true", False, "delete", id="nobody says anything"),
+        pytest.param("", "false", True, "kept", id="the application says no"),
+        pytest.param("", "confirm", False, "unconfirmed", id="the application asks first"),
+        pytest.param("", "confirm", True, "delete", id="and somebody has agreed"),
+        pytest.param("Delete=true", "false", False, "delete", id="the object's yes counts first"),
+        pytest.param("Delete=false", "true", True, "kept", id="so does its no"),
+        pytest.param("Delete=confirm", "false", False, "unconfirmed", id="so does its question"),
+        pytest.param("Prune=false", "true", False, "delete", id="pruning is another matter"),
+    ],
+)
+def test_the_objects_word_counts_before_the_applications(own: str, usual: Any, confirmed: bool, goes: str) -> None:
+    one = meta("a", annotations={OPTIONS: own})
+    found = to_delete([one], applyset=OURS, home="fleetbeat", confirmed=confirmed, usual=usual)
+    sorted_into = {"delete": len(found.delete), "kept": len(found.kept), "unconfirmed": len(found.unconfirmed)}
+    assert sorted_into == {"delete": 0, "kept": 0, "unconfirmed": 0, goes: 1}
+    if found.kept:
+        place = OPTIONS if own else "spec.sync.options"
+        assert found.kept[0][1] == f"{place}: Delete=false"
+
+
+def test_objects_of_hooks_stay_when_the_application_says_so() -> None:
+    one = ObjectMeta.of(
+        "", "ConfigMap", {"metadata": {"name": "a", "labels": {HOOK_OF: OURS}, "annotations": {RUN: "r"}}}
+    )
+    assert is_hooks_object(one, OURS)
+    assert not is_hooks_object(one, OURS, "false")
+
+
 def test_a_confirmation_is_waited_for_and_counts() -> None:
     asks = meta("data", annotations={OPTIONS: "Delete=confirm"})
     before = to_delete([asks, meta("a")], applyset=OURS, home="fleetbeat")

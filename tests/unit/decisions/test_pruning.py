@@ -133,6 +133,38 @@ def test_objects_that_ask_to_stay_are_kept(metadata, why):
     assert why in decision.kept[0][1]
 
 
+OWN = "argocd.argoproj.io/sync-options"
+
+
+@pytest.mark.parametrize(
+    ("own", "usual", "confirmed", "why"),
+    [
+        pytest.param("", "true", False, "", id="nobody says anything"),
+        pytest.param("", "false", True, "spec.sync.options: Prune=false", id="the application says no"),
+        pytest.param("", "confirm", False, "(spec.sync.options: Prune=confirm)", id="the application asks first"),
+        pytest.param("", "confirm", True, "", id="the application asks first, and somebody has agreed"),
+        pytest.param("Prune=true", "false", False, "", id="the object's yes counts before the application's no"),
+        pytest.param("Prune=true", "confirm", False, "", id="or before its question"),
+        pytest.param("Prune=false", "true", True, f"{OWN}: Prune=false", id="so does its no"),
+        pytest.param("Prune=false", "confirm", True, f"{OWN}: Prune=false", id="which no agreement to others ends"),
+        pytest.param("Prune=confirm", "false", False, f"({OWN}: Prune=confirm)", id="so does its question"),
+        pytest.param("Prune=confirm", "false", True, "", id="agreed to"),
+        pytest.param("Delete=false,Replace=true", "true", False, "", id="other options say nothing of it"),
+    ],
+)
+def test_the_objects_word_counts_before_the_applications(own, usual, confirmed, why):
+    meta = live("a", annotations={OWN: own})
+    assert keep_reason(meta, confirmed=confirmed, usual=usual).endswith(why)
+    assert bool(keep_reason(meta, confirmed=confirmed, usual=usual)) is bool(why)
+    decision = decide([meta], confirmed=confirmed, usual=usual)
+    assert (names(decision), [key.name for key, _ in decision.kept]) == (([], ["a"]) if why else (["a"], []))
+
+
+def test_a_mark_to_keep_holds_whatever_the_application_allows():
+    meta = live("a", annotations={OWN: "Prune=true", "helm.sh/resource-policy": "keep"})
+    assert keep_reason(meta, confirmed=True, usual="confirm") == "helm.sh/resource-policy: keep"
+
+
 def test_a_confirmation_frees_what_waits_for_one_and_nothing_else():
     confirm = {"argocd.argoproj.io/sync-options": "Prune=confirm"}
     waiting = live("a", annotations=confirm)

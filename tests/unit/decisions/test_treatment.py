@@ -75,6 +75,23 @@ def test_what_an_option_of_the_application_does_not_reach(group: str, kind: str,
     assert asked.force
 
 
+@pytest.mark.parametrize(
+    ("wanted", "live", "app_wide", "expected"),
+    [
+        pytest.param({}, {}, True, True, id="nobody says anything"),
+        pytest.param({}, {}, False, False, id="the application says no"),
+        pytest.param({OPTIONS: "ClientSideApplyMigration=true"}, {}, False, True, id="the object's word counts first"),
+        pytest.param({OPTIONS: "ClientSideApplyMigration=false"}, {}, True, False, id="and the other way round"),
+        pytest.param({}, {OPTIONS: "ClientSideApplyMigration=false"}, True, False, id="the live object's too"),
+    ],
+)
+def test_whether_client_side_applies_are_taken_over(
+    wanted: dict[str, str], live: dict[str, str], app_wide: bool, expected: bool
+):
+    found = treatment(body(wanted), body(live), WEB, SyncPolicy(migrate=app_wide))
+    assert found.migrate is expected
+
+
 def test_force_in_fluxs_words():
     assert treatment(body(labels={FLUX + "force": "Enabled"}), None, WEB, SyncPolicy()).force
 
