@@ -89,11 +89,12 @@ class Fleetbeat:
         A request replaces one that has not begun: ten of them are one sync. ``by`` and ``reason`` are kept in history.
         With an ``idempotency_key`` a request that was made before, finished or not, is found again instead of made
         twice (as long as history remembers it). ``confirm_prune``: agree to deleting what has left the bundle and asks
-        for a confirmation (``Prune=confirm``). ``override_windows``: go past sync windows that are shut; history keeps
-        which and the ``reason``, without which it is refused. Where the workers have a ``FLEETBEAT_OVERRIDE_KEY``, ours
-        signs the request. ``plan``: id of a saved plan, carried out exactly or not at all. Raises CatalogError naming
-        the nearest application, ConfigurationError for a missing reason or key or one that no terminal should show,
-        Refused for an application that is suspended and a plan that is not there or another application's.
+        for a confirmation (``Prune=confirm``), and everything if the last sync has said that its bundle is empty.
+        ``override_windows``: go past sync windows that are shut; history keeps which and the ``reason``, without which
+        it is refused. Where the workers have a ``FLEETBEAT_OVERRIDE_KEY``, ours signs the request. ``plan``: id of a
+        saved plan, carried out exactly or not at all. Raises CatalogError naming the nearest application,
+        ConfigurationError for a missing reason or key or one that no terminal should show, Refused for an application
+        that is suspended and a plan that is not there or another application's.
         """
         by, reason = spoken(by, "name of who asks"), spoken(reason)
         if idempotency_key is not None and not idempotency_key.strip():

@@ -57,6 +57,7 @@ def state(app: str) -> str:
 def request(app: str) -> str:
     """hash {id, by, reason, at, confirm_prune, override_windows, promise}: a sync asked for and not yet begun.
 
+    ``confirm_prune``: "1", or the digest of the bundle that may take every object away.
     ``override_windows``: "1", or until when it is good and a MAC (decisions/overrides.py). Writer: ringers. TTL 7 days.
     """
     return f"{PREFIX}request:{app}"

@@ -14,7 +14,7 @@ import orjson
 from fleetbeat.clients import applyset
 from fleetbeat.clients.orders import Orders
 from fleetbeat.clients.runs import Fields
-from fleetbeat.decisions.confirmation import confirmed
+from fleetbeat.decisions.confirmation import confirmed, may_empty
 from fleetbeat.decisions.hook_runs import due
 from fleetbeat.decisions.hooks import runs_at_deletion
 from fleetbeat.decisions.inventory import format_claims, group_kinds, namespaces
@@ -79,6 +79,7 @@ def diff(work: Work) -> Outcome:
             since=memory.first_tried(record, state),
             now=work.turn.now() * 1000,
         ),
+        may_empty=may_empty(record.get("confirm_prune", ""), digest),
         truces=disputes.truces(work, state, home, where.application),
         bypasses=left,
         run=work.turn.run,

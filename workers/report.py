@@ -91,6 +91,7 @@ def report(work: Work) -> Outcome:
         "failures": times,
         "pause": finished + int(resting * 1000) if resting else "",
         "removing": record.get("since", ""),
+        "would_empty": record["digest"] if plan.would_empty else "",
     }
     if record.get("stands_in"):
         verdict = {"stood_in": "1"}  # of what could not be had instead the status goes on telling

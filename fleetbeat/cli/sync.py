@@ -31,7 +31,11 @@ Examples:
 @click.option("--wait", is_flag=True, help="Follow the sync to its end; the exit code tells how it went.")
 @click.option("--timeout", type=out.Duration(), default="5m", show_default=True, help="With --wait: how long.")
 @click.option("--reason", default="", help="Why, for history.")
-@click.option("--confirm-prune", is_flag=True, help="Agree to deleting what waits for it (Prune=confirm).")
+@click.option(
+    "--confirm-prune",
+    is_flag=True,
+    help="Agree to deleting what waits for it (Prune=confirm), or everything if the last sync said so.",
+)
 @click.option("--override-windows", is_flag=True, help="Go past sync windows that are shut. Needs --reason.")
 @click.option("--plan", metavar="ID", help="Carry out exactly this plan of `fleetbeat plan`, or refuse.")
 @click.option("--key", "idempotency_key", help="Idempotency key: the same key asks only once, e.g. a build number.")

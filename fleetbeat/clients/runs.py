@@ -39,6 +39,7 @@ from typing import Any
 
 from fleetbeat import keys
 from fleetbeat.clients.store import Store, errors
+from fleetbeat.decisions import confirmation
 from fleetbeat.decisions.events import Event
 from fleetbeat.settings import Settings
 
@@ -222,11 +223,13 @@ class Runs:
     ) -> str | None:
         """Ask for a sync and claim the application: the caller publishes ``fleetbeat.reconcile``.
 
-        ``confirm_prune``: whoever asks agrees to deleting what waits for a confirmation (field ``confirm_prune``: "1").
+        ``confirm_prune``: whoever asks agrees to deleting what waits for a confirmation, and everything if the
+        newest sync has said that its bundle takes it away (field ``confirm_prune``: as ``confirmation.asks``).
         ``override_windows``: it goes past sync windows that are shut; signed, or "1" (``decisions/overrides.py``).
         ``promise``: id of the saved plan that it is to carry out.
         Returns the id of a run under way or "", None when the catalog has no such application.
         """
+        told = self.look(app).state.get("would_empty", "") if confirm_prune else ""
         reply = self._store.script(
             "run_request",
             [keys.request(app), keys.run(app), keys.DUE, keys.PERIODS],
@@ -237,7 +240,7 @@ class Runs:
                 reason,
                 self._lease,
                 _REQUEST_TTL,
-                *_pairs({"confirm_prune": 1} if confirm_prune else {}),
+                *_pairs({"confirm_prune": confirmation.asks(told)} if confirm_prune else {}),
                 *_pairs({"override_windows": override_windows} if override_windows else {}),
                 *_pairs({"promise": promise} if promise else {}),
             ],

@@ -1,4 +1,4 @@
-"""What may be deleted only after a person has agreed: ``Prune=confirm`` and ``Delete=confirm``.
+"""What may be deleted only after a person has agreed: ``Prune=confirm``, ``Delete=confirm``, and all that there is.
 
 A person agrees with one sync that is asked for so, or in the catalog by Argo CD's annotation with the time of it, which
 counts only for a bundle that was known by then: an old approval must not delete what a later bundle drops.
@@ -29,6 +29,23 @@ def approval(text: str) -> float | None:
         return datetime.fromisoformat(re.sub(r"(\.\d{6})\d+", r"\1", text.upper())).astimezone(UTC).timestamp() * 1000
     except (ValueError, OverflowError):
         return None
+
+
+def asks(would_empty: str) -> str:
+    """What a request with a confirmation agrees to, for its record: the bundle that is known to empty the application.
+
+    ``would_empty``: digest of the bundle whose last sync has said that it would delete everything, "" = none has.
+    """
+    return would_empty or "1"
+
+
+def may_empty(agreed: str, digest: str) -> bool:
+    """May a run delete every object of the application for a bundle without any (field case d4)?
+
+    ``agreed``: as of ``asks``; ``digest``: of the run. Who agrees to what one bundle drops does not agree to an empty
+    one that takes its place a moment later: it has to have been told first.
+    """
+    return agreed == digest != ""
 
 
 def confirmed(asked: bool, by: str, annotations: Mapping[str, str], since: float, now: float) -> str:

@@ -20,6 +20,7 @@ class PruneDecision:
     going: tuple[ObjectMeta, ...] = ()  #: ours, not wanted any more, and being deleted already: left to go
     ignored: tuple[tuple[ObjectId, str], ...] = ()  #: has the label and is none of our business: id, reason
     refusal: str | None = None  #: why nothing at all is pruned, a sentence
+    empties: bool = False  #: that is why: it would take every object away
 
 
 def to_prune(
@@ -41,7 +42,7 @@ def to_prune(
         wanted: the objects of the bundle, without hooks and without a Namespace added by an option: an application
             that has only those is an empty one (field case d4).
         applyset: the application's own id; objects with another one are left out without a word.
-        allow_empty: the catalog allows an application without objects.
+        allow_empty: the catalog allows an application without objects, or a person has agreed to this bundle.
         complete: render, discovery and every list succeeded as a whole; else an object may merely be out of sight.
         wanted_uids: uids of the live copies of ``wanted``. An object stored once may be served in two API groups and
             then appears under two identities (field case d1).
@@ -64,15 +65,17 @@ def to_prune(
             kept.append((meta.id, why))
         else:
             candidates.append(meta)
-    refusal = None
+    refusal, empties = None, bool(candidates and complete and not wanted and not allow_empty)
     if candidates and not complete:
         refusal = f"Nothing is pruned: {incomplete_because}."
-    elif candidates and not wanted and not allow_empty:
+    elif empties:
         refusal = (
             f"Nothing is pruned: the bundle has no objects, so pruning would delete all {len(candidates)} of the "
-            "application. If that is meant, set spec.sync.allowEmpty: true."
+            "application. If that is meant: fleetbeat sync APP --confirm-prune for this bundle, "
+            "or spec.sync.allowEmpty: true for each."
         )
-    return PruneDecision(() if refusal else tuple(candidates), tuple(kept), tuple(going), tuple(ignored), refusal)
+    pruned = () if refusal else tuple(candidates)
+    return PruneDecision(pruned, tuple(kept), tuple(going), tuple(ignored), refusal, empties)
 
 
 def _none_of_ours(meta: ObjectMeta, wanted_uids: Collection[str]) -> str:

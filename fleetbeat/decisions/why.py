@@ -239,7 +239,9 @@ _HOLD = re.compile(r"\bhold ([0-9a-f]{6}) of ")
 
 def _refused_prune(facts: Facts) -> Iterator[Finding]:
     if facts.state.get("reason") == "PruneRefused" and not facts.run:
-        yield Finding("PruneRefused", facts.state.get("message", ""), help=f"fleetbeat diff {facts.app}")
+        empties = facts.state.get("would_empty")
+        help_ = f"fleetbeat sync {facts.app} --confirm-prune" if empties else f"fleetbeat diff {facts.app}"
+        yield Finding("PruneRefused", facts.state.get("message", ""), help=help_)
 
 
 def _out_of_sync(facts: Facts) -> Iterator[Finding]:

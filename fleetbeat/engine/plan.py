@@ -129,6 +129,7 @@ class Plan:
     known: dict[ObjectId, Known] = field(default_factory=dict)  #: of the settled objects
     create_namespace: str = ""  #: the destination namespace, when it is to be made without being owned
     refusal: str = ""  #: why something was left undone as a whole, e.g. nothing pruned
+    would_empty: bool = False  #: that is why nothing was pruned: every object would have gone
     truces: Disputes = field(default_factory=dict)  #: fields that differ and are left alone for now
     left: Mapping[ObjectId, Sequence[Drifted]] = field(default_factory=dict)  #: all drift that is left, for any reason
     held: Mapping[ObjectId, Held] = field(default_factory=dict)  #: what differs, or has left, and stays for a time
@@ -159,6 +160,7 @@ class Plan:
                 "known": known_to_json(self.known),
                 "createNamespace": self.create_namespace,
                 "refusal": self.refusal,
+                "wouldEmpty": self.would_empty,
                 "truces": fights.to_json(self.truces),
                 "left": {key.key: [one.to_json() for one in drift] for key, drift in self.left.items()},
                 "held": {key.key: list(astuple(held)) for key, held in self.held.items()},
@@ -182,6 +184,7 @@ class Plan:
             known=known_from_json(data["known"]),
             create_namespace=data["createNamespace"],
             refusal=data["refusal"],
+            would_empty=data.get("wouldEmpty", False),
             truces=fights.from_json(data["truces"]),
             left={of(key): tuple(map(Drifted.from_json, drift)) for key, drift in data.get("left", {}).items()},
             held={of(key): Held(*held) for key, held in data.get("held", {}).items()},

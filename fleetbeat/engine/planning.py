@@ -38,6 +38,7 @@ def make_plan(
     owner_name: Callable[[str], SetOwner] = SetOwner,
     home: str = "",
     confirmed: str = "",
+    may_empty: bool = False,
     truces: Truces = no_truces,
     bypasses: Bypasses | None = None,
     run: str = "",
@@ -49,8 +50,8 @@ def make_plan(
     needs no LIST. ``known``: what the last run left. A plan with failed results has no stages: nothing is to be
     written then. Manifests that ask to be left out (``hook: Skip``) are in nobody's stage, and their live copies, if an
     earlier bundle applied them, stay as they are. ``home``: the namespace of the ApplySet parents, never pruned:
-    the record of what every application owns in this cluster would go with it. ``confirmed``: as for
-    ``plan_pruning``. ``truces``: which fields of unchanged manifests are fought over and left alone for now.
+    the record of what every application owns in this cluster would go with it. ``confirmed``, ``may_empty``: as
+    for ``plan_pruning``. ``truces``: which fields of unchanged manifests are fought over and left alone for now.
     ``bypasses``: what is to stay as it is; None = what the application itself says of that.
     ``hooks_due``: this run, ``run``, runs hooks (``hook_runs.due``); they are tried out here and are nobody's members.
     """
@@ -91,7 +92,15 @@ def make_plan(
     never = ObjectId("", "Namespace", "", home)
     prunable = {key: body for key, body in live.items() if key not in left_out and key != never}
     pruning = plan_pruning(
-        application, apis, prunable, wanted, applyset=applyset, wanted_uids=uids, confirmed=confirmed, bypasses=bypasses
+        application,
+        apis,
+        prunable,
+        wanted,
+        applyset=applyset,
+        wanted_uids=uids,
+        confirmed=confirmed,
+        may_empty=may_empty,
+        bypasses=bypasses,
     )
     kept = pruning.kept
     if never in live and never not in wanted:
@@ -118,6 +127,7 @@ def make_plan(
         known={**rest, **comparison.known},
         create_namespace=missing,
         refusal=pruning.refusal,
+        would_empty=pruning.empties,
         truces=comparison.truces,
         left=comparison.left,
         held={**comparison.held, **pruning.held},

@@ -24,6 +24,7 @@ class Pruning:
     stages: tuple[StagePlan, ...] = ()
     kept: tuple[ObjectResult, ...] = ()  #: what has left the bundle and stays, for now or for good
     refusal: str = ""  #: why nothing is pruned at all
+    empties: bool = False  #: that is why: nothing would be left
     held: Mapping[ObjectId, Held] = field(default_factory=dict)  #: of ``kept`` what is kept for a time
 
 
@@ -36,23 +37,26 @@ def plan_pruning(
     applyset: str,
     wanted_uids: Collection[str],
     confirmed: str = "",
+    may_empty: bool = False,
     bypasses: Bypasses | None = None,
 ) -> Pruning:
     """``live``: metadata of everything that carries the label and may be pruned (``observe``).
 
-    ``confirmed``: who has agreed to deleting what asks for a confirmation (``decisions/confirmation.py``).
+    ``confirmed``: who has agreed to deleting what asks for a confirmation (``decisions/confirmation.py``);
+    ``may_empty``: and to deleting everything, for a bundle without objects.
     ``bypasses``: as for ``make_plan``.
     """
     decision = to_prune(
         [ObjectMeta.of(key.group, key.kind, body) for key, body in live.items()],
         frozenset(wanted),
         applyset=applyset,
-        allow_empty=application.sync.allow_empty,
+        allow_empty=application.sync.allow_empty or may_empty,
         complete=apis.complete,
         wanted_uids=wanted_uids,
         confirmed=bool(confirmed),
         usual=application.sync.prune_objects,
     )
+    emptied = may_empty and not wanted and not application.sync.allow_empty
     kept = dict(decision.kept)
     if not application.sync.prune:
         kept |= {meta.id: "spec.sync.prune is false" for meta in decision.prune}
@@ -73,7 +77,7 @@ def plan_pruning(
             key,
             Seen(meta.uid, meta.resource_version),
             stage.wave,
-            confirmed=confirmed if needs_confirmation(meta, application.sync.prune_objects) else "",
+            confirmed=confirmed if emptied or needs_confirmation(meta, application.sync.prune_objects) else "",
         )
         for stage in order
         for key in stage.ids
@@ -84,7 +88,7 @@ def plan_pruning(
     # Never quiet, whatever its annotations say: who waits for it to go has to see what holds it.
     results += [ObjectResult(key, "kept", going_reason(meta)) for key, meta in sorted(going.items())]
     filled = tuple(stage for stage in stages if stage.tiers)
-    return Pruning(tuple(removals.values()), filled, tuple(results), decision.refusal or "", held)
+    return Pruning(tuple(removals.values()), filled, tuple(results), decision.refusal or "", decision.empties, held)
 
 
 def _kept(key: ObjectId, why: str, live: Body) -> ObjectResult:

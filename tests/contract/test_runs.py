@@ -616,6 +616,9 @@ def test_request_claims_and_the_last_one_counts(runs: Runs, store: Store) -> Non
     assert runs.look("shop").request.items() >= {"id": "q2", "by": "bob", "reason": "two"}.items()
     assert runs.request("shop", "q3", by="eve", reason="", confirm_prune=True) == ""
     assert runs.look("shop").request["confirm_prune"] == "1"
+    store.redis.hset(keys.state("shop"), "would_empty", "sha256:ab")
+    assert runs.request("shop", "q3", by="eve", reason="", confirm_prune=True) == ""
+    assert runs.look("shop").request["confirm_prune"] == "sha256:ab", "what was told of when it was agreed to"
     before = now_ms(store)
     assert runs.request("shop", "q4", by="bob", reason="") == ""
     assert "confirm_prune" not in runs.look("shop").request, "who asks later has confirmed nothing"

@@ -23,6 +23,7 @@ from fleetbeat.model import Credential, SecretText
 from fleetbeat.settings import Http
 
 FINALIZER = "hold.example.com/on"
+SYNC_OPTIONS = "argocd.argoproj.io/sync-options"
 DEPENDS_ON = "config.kubernetes.io/depends-on"
 
 
@@ -678,6 +679,40 @@ def test_allow_empty_prunes_everything(fleet: Fleet, namespace: str) -> None:
     entry = fleet.wait_run(name, digest=revision.digest)
     assert entry["phase"] == "Succeeded"
     assert outcomes(entry) == {f"ConfigMap {namespace}/a": "pruned"}
+
+
+def test_an_explicit_sync_may_empty_the_application_for_the_bundle_it_was_told_of(fleet: Fleet, namespace: str) -> None:
+    """Field case d4. Nothing else may: no agreement given before it was told, none for another empty bundle."""
+    app, empty = fleet.name("agreed"), {"README.md": "nothing here\n"}
+    fleet.application(app, namespace=namespace)
+    push_and_sync(fleet, app, [config_map("a"), config_map("stays", annotations={SYNC_OPTIONS: "Prune=false"})])
+    fleet.push(app, empty)
+    entry = fleet.sync(app, confirm_prune=True)
+    assert (entry["error"], "fleetbeat sync APP --confirm-prune" in entry["message"]) == ("PruneRefused", True)
+    assert fleet.sync(app)["error"] == "PruneRefused"
+    fleet.push(app, {"README.md": "nothing here either\n"})
+    assert fleet.sync(app, confirm_prune=True)["error"] == "PruneRefused"
+    assert objects(fleet, namespace) == ["a", "stays"]
+
+    entry = fleet.sync(app, confirm_prune=True)
+    assert outcomes(entry) == {f"ConfigMap {namespace}/a": "pruned", f"ConfigMap {namespace}/stays": "kept"}
+    assert reasons(entry)["a"] == "not in the bundle any more; confirmed by tester"
+    assert objects(fleet, namespace) == ["stays"]
+
+
+def test_a_path_with_a_typing_error_prunes_nothing(fleet: Fleet, namespace: str) -> None:
+    """Field case d4: a folder that is not in the bundle is a mistake, not an empty selection, agreed to or not."""
+    app, files = fleet.name("path"), {"prod/a.yaml": yaml.safe_dump(config_map("a")), "dev/b.yaml": ""}
+    fleet.push(app, files)
+    fleet.application(app, namespace=namespace, source={"path": "prod"})
+    fleet.wait_run(app, phase="Succeeded")
+    fleet.application(app, namespace=namespace, source={"path": "prdo"})
+    entry = fleet.wait_run(app, phase="Failed")
+    assert entry["error"] == "ManifestError"
+    assert "path 'prdo' is not in the bundle, which has the folders" in entry["message"]
+    entry = fleet.sync(app, confirm_prune=True)
+    assert (entry["phase"], entry["error"]) == ("Failed", "ManifestError")
+    assert objects(fleet, namespace) == ["a"]
 
 
 def test_a_bundle_of_hooks_alone_prunes_nothing(fleet: Fleet, namespace: str) -> None:

@@ -59,6 +59,15 @@ def test_an_empty_bundle_prunes_nothing_and_says_why():
     assert "allowEmpty" in (decision.refusal or "")
 
 
+def test_only_emptiness_is_what_a_person_can_agree_to():
+    """Field case d4: an incomplete view is refused for another reason, and no word of a person makes it whole."""
+    assert decide([live("a")], wanted=()).empties
+    assert not decide([live("a")], wanted=(), complete=False).empties
+    assert not decide([live("a")]).empties
+    assert not decide([live("a")], wanted=(), allow_empty=True).empties
+    assert not decide([], wanted=()).empties
+
+
 def test_an_empty_bundle_prunes_when_that_is_allowed():
     """Field case d4: with allow-empty it must not be stuck."""
     decision = decide([live("a")], wanted=(), allow_empty=True)

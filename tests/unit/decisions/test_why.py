@@ -199,9 +199,16 @@ def blocked(word: str, message: str) -> dict[str, str]:
             id="healed again and again",
         ),
         pytest.param(
-            facts({**WELL, "sync": "OutOfSync", "reason": "PruneRefused", "message": "everything would go"}),
-            *("PruneRefused", "everything would go", None, "fleetbeat diff shop"),
+            facts({**WELL, "sync": "OutOfSync", "reason": "PruneRefused", "message": "not every kind"}),
+            *("PruneRefused", "not every kind", None, "fleetbeat diff shop"),
             id="prune refused",
+        ),
+        pytest.param(
+            facts(
+                {**WELL, "sync": "OutOfSync", "reason": "PruneRefused", "message": "everything", "would_empty": "sha"}
+            ),
+            *("PruneRefused", "everything", None, "fleetbeat sync shop --confirm-prune"),
+            id="everything would go",
         ),
         pytest.param(
             facts(

@@ -64,6 +64,7 @@ def told(case: Path) -> str:
         applyset="shop",
         wanted_uids={live[key]["metadata"]["uid"] for key in wanted if key in live},
         confirmed=conditions.get("confirmed", ""),
+        may_empty=conditions.get("mayEmpty", False),
     )
     lines = []
     for number, stage in enumerate(pruning.stages, 1):
