@@ -42,7 +42,7 @@ _SERVER = re.compile(r"https://(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(?::[0-9]{1,5
 
 DELETION_POLICIES: tuple[DeletionPolicy, ...] = ("Orphan", "Delete")
 
-_SKIP_RECONCILE = "argocd.argoproj.io/skip-reconcile"  #: annotation, as on an Argo CD Application
+_SKIP_RECONCILE = "argocd.argoproj.io/skip-reconcile"  #: annotation, as on Argo CD's Applications and cluster Secrets
 #: What restricts in Argo CD. Passing over such a field would grant what it was meant to forbid.
 _ARGO_CD_PROJECT = dict.fromkeys(
     (
@@ -111,7 +111,8 @@ def parse_application(document: Mapping[str, Any], where: str) -> Application:
 def parse_cluster(document: Mapping[str, Any], where: str) -> Cluster:
     """One ``kind: Cluster`` document; ``where`` as in ``parse_application``. Raises CatalogError with every problem."""
     problems, top = _open(document, where, "Cluster")
-    name, labels, _annotations = _metadata(top)
+    name, labels, annotations = _metadata(top)
+    skipped = _skipped(top, annotations)
     spec = top.section("spec", required="it says how to reach the cluster: server, inCluster or context")
     top.close()
     cluster = Cluster(
@@ -127,6 +128,7 @@ def parse_cluster(document: Mapping[str, Any], where: str) -> Cluster:
         kubeconfig=spec.text("kubeconfig"),
         context=spec.text("context"),
         labels=labels,
+        suspended=f"{skipped} on Cluster {name}" if skipped else "",
     )
     if spec.given:
         _one_way_in(spec, cluster)
@@ -282,11 +284,14 @@ def _misspelt(annotations: Mapping[str, str]) -> list[tuple[str, str]]:
 
 def _suspended(top: Fields, spec: Fields, annotations: Mapping[str, str]) -> str:
     """What says that the application is left alone: Flux's ``spec.suspend``, or Argo CD's annotation."""
+    skipped = _skipped(top, annotations)
+    return "spec.suspend: true" if spec.flag("suspend", False) else skipped
+
+
+def _skipped(top: Fields, annotations: Mapping[str, str]) -> str:
     said = annotations.get(_SKIP_RECONCILE, "false")
     if said not in ("true", "false"):
         top.problem(f"metadata.annotations.{_SKIP_RECONCILE}", f'must be "true" or "false", not {shown(said)}')
-    if spec.flag("suspend", False):
-        return "spec.suspend: true"
     return f'annotation {_SKIP_RECONCILE}: "true"' if said == "true" else ""
 
 

@@ -313,6 +313,7 @@ class Cluster:
     kubeconfig: str = ""  #: path; "" = the user's default
     context: str = ""  #: for local use only: a kubeconfig can run programs
     labels: Mapping[str, str] = field(default_factory=dict)
+    suspended: str = ""  #: what in the catalog says that none of its applications is looked at or synced, "" = nothing
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from celery import Celery
 from fleetbeat.clients.runs import Look, new_run_id
 from fleetbeat.decisions.events import began
 from fleetbeat.decisions.lifecycle import first_step, given_up
-from workers import chain
+from workers import chain, suspension
 from workers.parts import Parts
 
 TRIGGER = "Removed"
@@ -32,6 +32,8 @@ def look_at(celery: Celery, shared: Parts, app: str, look: Look) -> str:
         return "not in the catalog"
     if departure.held:
         return f"held: {departure.held}"
+    if departure.cluster.suspended:
+        return suspension.note(shared, app, look, departure.cluster.suspended)
     left = departure.since / 1000 + shared.settings.beat.removal_grace - shared.runs.now() / 1000
     if left > 0 and not departure.go:
         shared.runs.look_again(app, left)

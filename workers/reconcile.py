@@ -14,12 +14,11 @@ from celery import Celery
 from fleetbeat.clients.observe import UnderWay
 from fleetbeat.clients.runs import Look, new_run_id
 from fleetbeat.decisions import events, overrides, stand_in
-from fleetbeat.decisions.choice import suspension
 from fleetbeat.decisions.lifecycle import cure, first_step, given_up, next_look, wants_run
 from fleetbeat.decisions.schedule import spread
 from fleetbeat.errors import FleetbeatError, StoreUnavailable
 from fleetbeat.model import Application, Cluster, Revision
-from workers import chain, departing, disputes, holds, memory, refusals
+from workers import chain, departing, disputes, holds, memory, refusals, suspension
 from workers.choice import in_force, wanted
 from workers.going_on import go_on
 from workers.movement import NOT_REMEMBERED, moved
@@ -68,7 +67,7 @@ def _reconcile(celery: Celery, shared: Parts, app: str) -> str:
         return departing.look_at(celery, shared, app, look)
     application, cluster, spec = entry
     if application.suspended:
-        return _suspended(shared, app, look, application.suspended)
+        return suspension.note(shared, app, look, application.suspended)
 
     request = look.request.get("id", "")
     try:
@@ -138,14 +137,6 @@ def _heal_in_force(
     drifted, instead = [str(key) for key in sorted(found)], offline or look.state["attempted"]
     log.info("%s: moved: %s; %s is in force, %s cannot be had", app, ", ".join(drifted[:5]), force.short, instead)
     return _begin(celery, shared, app, look, "Drift", spec, force, drifted, stands_in=instead)
-
-
-def _suspended(shared: Parts, app: str, look: Look, why: str) -> str:
-    """It is neither looked at nor synced. A sync that was asked for meanwhile begins when it is so no more."""
-    told = suspension(why)
-    if look.state.get("held_back", "") != told:
-        shared.runs.remember(app, {"held_back": told}, events.held_back(told))
-    return told
 
 
 def _begin(

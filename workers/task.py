@@ -14,6 +14,7 @@ from celery import Task
 
 from fleetbeat.clients.locks import Lease, held
 from fleetbeat.clients.runs import Fields, Refusal, Turn
+from fleetbeat.decisions.choice import suspension
 from fleetbeat.decisions.events import is_asked_again, stopped_or_goes_on
 from fleetbeat.decisions.lifecycle import MAX_TRIES, STOPPED, cure
 from fleetbeat.errors import FleetbeatError, LostLock, StoreUnavailable, Transient
@@ -141,12 +142,17 @@ def _told(turn: Turn, outcome: Next) -> Next:
 
 
 def _no_removal(work: Work) -> Outcome | None:
-    """Why this step of a deletion is not to be done: the application is back, or most of the catalog has gone too."""
+    """Why this step of a deletion is not to be done: it is back, most of the catalog has gone too, or its cluster is
+    suspended.
+    """
     departure = work.parts.departures.get(work.turn.app)
     if departure is None:
         return Next("report", {"superseded": BACK})
-    held = f"held: {departure.held}"
-    return Wait(work.turn.step, HELD_PAUSE, held, blocked="ConfirmationNeeded") if departure.held else None
+    if departure.held:
+        return Wait(work.turn.step, HELD_PAUSE, f"held: {departure.held}", blocked="ConfirmationNeeded")
+    if why := departure.cluster.suspended:
+        return Wait(work.turn.step, HELD_PAUSE, suspension(why), blocked="Suspended")
+    return None
 
 
 #: seconds; a person's word ends the wait at once

@@ -112,6 +112,7 @@ def _told(record: dict[str, str], verdict: Verdict, over: bool) -> str:
 
 def _message(plan: Plan, number: int, verdict: Verdict) -> str:
     until = f"until {stamp(verdict.until)}" if verdict.until else "with no opening in sight"
+    until = until if verdict.settled else f"at least until {stamp(verdict.sure)}"
     by = "; ".join(str(window) for window in verdict.by[:3])
     before = ". What came before it is written" if number else ""
     return f"{plan.stages[number].title} waits for a sync window: shut {until} by {by}{before}"

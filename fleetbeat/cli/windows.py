@@ -41,7 +41,8 @@ class Moment(click.ParamType[datetime]):
                 f"{value!r} is no time. Write it as 2026-12-24T18:00:00Z or 2026-12-24T18:00:00+01:00", param, ctx
             )
         if moment.tzinfo is None:
-            self.fail(f"{value!r} has no zone. Write {value}Z for UTC, or an offset such as +01:00", param, ctx)
+            written = f"{moment.isoformat()}Z"
+            self.fail(f"{value!r} has no zone. Write {written} for UTC, or an offset such as +01:00", param, ctx)
         if not _FIRST <= moment.year < _LAST:
             self.fail(f"{value!r}: the year must be from {_FIRST} to {_LAST - 1}", param, ctx)
         return moment
@@ -104,11 +105,12 @@ class Answer:
     def to_json(self) -> dict[str, Any]:
         from fleetbeat.decisions.windows import stamp
 
-        until = self.verdict.until
+        until, sure = self.verdict.until, self.verdict.sure
         return {
             "open": self.verdict.open,
             "by": [_window(window) | {"because": list(self.because[window])} for window in self.verdict.by],
             "until": stamp(until) if until else None,
+            **({} if until or self.verdict.settled else {"atLeastUntil": stamp(sure)}),
         }
 
     def row(self) -> list[str]:
@@ -116,7 +118,8 @@ class Answer:
         told = [f"{window}{_for(self.because[window])}" for window in self.verdict.by[:_MOST]]
         more = f" and {len(self.verdict.by) - _MOST:,} more" if len(self.verdict.by) > _MOST else ""
         by = "; ".join(told) + more
-        return [self.how, "open" if self.verdict.open else "shut", data["until"] or "no change in sight", by or "-"]
+        until = f"at least {data['atLeastUntil']}" if "atLeastUntil" in data else data["until"] or "no change in sight"
+        return [self.how, "open" if self.verdict.open else "shut", until, by or "-"]
 
 
 _QUESTIONS: tuple[tuple[str, How], ...] = (

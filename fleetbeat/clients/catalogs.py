@@ -6,6 +6,7 @@ keeps what it parsed for as long as the sealed bytes stay the same.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
@@ -149,6 +150,8 @@ class Catalogs:
     def application(self, name: str) -> tuple[Application, Cluster, str] | None:
         """The application with the rules of its project, its cluster, and a keyed digest that changes when any does.
 
+        One whose cluster is suspended is suspended too.
+
         None when the catalog has no such application. Raises NotYet while Redis holds no whole catalog (after a flush,
         until beat has published again): nobody may take that for a removal. One round trip once the application's
         cluster is known, two before.
@@ -173,7 +176,7 @@ class Catalogs:
             raise NotYet(f"Application {name} names {cluster_entry}, which the catalog in Redis does not hold (yet).")
         cluster = self._entry(cluster_entry, sealed[1], parse_cluster)
         spec_digest = self._store.fingerprint(application[1] + b"\n" + cluster[1])
-        return application[2], cluster[2], spec_digest
+        return _on(application[2], cluster[2]), cluster[2], spec_digest
 
     def clusters(self) -> dict[str, Cluster]:
         """All clusters by name. Two round trips."""
@@ -224,6 +227,12 @@ def _wanted(document: dict[str, Any]) -> bytes:
         rules = {name: value for name, value in project["spec"].items() if name != "syncWindows"}
         document = {**document, "project": {**project, "spec": rules}}
     return orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
+
+
+def _on(application: Application, cluster: Cluster) -> Application:
+    if not cluster.suspended or application.suspended:
+        return application
+    return dataclasses.replace(application, suspended=cluster.suspended)
 
 
 def _context(entry: str) -> str:

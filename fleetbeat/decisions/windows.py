@@ -40,11 +40,13 @@ class Verdict:
     by: tuple[SyncWindow, ...]  #: those that make it so; none when it is open because nothing is against it
     until: datetime | None  #: UTC, the first moment with another answer; None = none in sight
     sure: datetime  #: UTC, the answer is the same at least until then; later than ``until`` never
+    settled: bool = True  #: False: it was too much to look further than ``sure``, and it may change soon after
 
     def __str__(self) -> str:
         """``shut until 2026-11-30T22:00:00Z by deny "0 9 * * *" for 8h (Project web: office hours)``."""
         word = "open" if self.open else "shut"
         until = f" until {stamp(self.until)}" if self.until else ""
+        until = until if self.settled else f" at least until {stamp(self.sure)}"
         by = "; ".join(str(window) for window in self.by[:3])
         more = f" and {len(self.by) - 3} more" if len(self.by) > 3 else ""
         return f"{word}{until}" + (f" by {by}{more}" if by else "")
@@ -75,7 +77,7 @@ def ask(
     if not answer.open and started is not None and _overruns(groups, tracks, relevant, how, started):
         return Verdict(True, answer.by, None, at)
     until, sure = _change(groups, tracks, how, answer, at)
-    return Verdict(answer.open, answer.by, until, sure)
+    return Verdict(answer.open, answer.by, until, sure, settled=until is not None or sure >= at + _HORIZON)
 
 
 # ── now ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -19,6 +19,7 @@ from fleetbeat.clients.holds import Holds
 from fleetbeat.decisions.holds import Hold, moment
 from fleetbeat.decisions.inventory import parent_name
 from fleetbeat.decisions.self_heal import SELF_HEAL, SELF_HEAL_UNTIL
+from fleetbeat.local.cluster import Cluster
 
 MERGE = "application/merge-patch+json"
 
@@ -414,6 +415,37 @@ def test_a_suspended_application_is_shown_and_not_synced(
     fleet.application(app, namespace=namespace)
     wait_for(lambda: value(fleet, namespace) == "2", what="the sync when it is resumed")
     assert fleet.state(app)["held_back"] == ""
+
+
+def test_a_suspended_cluster_suspends_its_applications_and_deletions(
+    fleet: Fleet, cluster: Cluster, namespace: str, command: Callable[..., Result]
+) -> None:
+    """Argo CD's annotation on a cluster, conventions §2.1: pauses all of it, and nothing of another."""
+    place, app, leaving = fleet.name("paused"), fleet.name("paused-app"), fleet.name("paused-gone")
+    fleet.describe_cluster(cluster, place)
+    for name in (app, leaving):
+        fleet.push(name, [config_map(name, data={"v": "1"})])
+        policy = {"spec": {"deletionPolicy": "Delete"}} if name == leaving else {}
+        fleet.application(name, namespace=namespace, cluster=place, **policy)
+        fleet.wait_run(name, phase="Succeeded")
+    fleet.describe_cluster(cluster, place, annotations={"argocd.argoproj.io/skip-reconcile": "true"})
+    why = f'suspended by annotation argocd.argoproj.io/skip-reconcile: "true" on Cluster {place}'
+    wait_for(lambda: why in fleet.state(app).get("held_back", ""), timeout=30, what="the suspension in force")
+    fleet.push(app, [config_map(app, data={"v": "2"})])
+    assert fleet.tick(app).startswith("suspended by")
+    refused = command("sync", app, "--wait")
+    assert refused.exit_code != 0
+    assert why in refused.stderr
+    fleet.leave(leaving)
+    wait_for(lambda: why in fleet.state(leaving).get("held_back", ""), timeout=30, what="the deletion to be put off")
+    assert why in command("status", leaving).output
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    assert (fleet.get(f"{path}/{app}") or {})["data"] == {"v": "1"}
+    assert fleet.get(f"{path}/{leaving}") is not None
+    fleet.describe_cluster(cluster, place)
+    wait_for(lambda: (fleet.get(f"{path}/{app}") or {})["data"] == {"v": "2"}, timeout=60, what="the sync afterwards")
+    fleet.ring(leaving)
+    wait_for(lambda: fleet.get(f"{path}/{leaving}") is None, timeout=60, what="the deletion afterwards")
 
 
 # ── surviving ────────────────────────────────────────────────────────────────────────────────────────────────────

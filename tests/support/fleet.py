@@ -119,7 +119,7 @@ class Fleet:
         self.beats = [self._beat(1)]
         self.workers = [self._worker(number) for number in range(1, workers + 1)]
         for cluster in self.clusters.values():
-            self._describe_cluster(cluster)
+            self.describe_cluster(cluster)
 
     # ── processes ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -243,13 +243,16 @@ class Fleet:
         """Take it out of the catalog; beat sees it within the second."""
         (self.catalog / f"app-{app}.yaml").unlink()
 
-    def _describe_cluster(self, cluster: Cluster) -> None:
+    def describe_cluster(
+        self, cluster: Cluster, name: str = "", *, annotations: Mapping[str, str] | None = None
+    ) -> None:
+        """Put it into the catalog; ``name``: another one than its own, for an entry that a test may change."""
         self._write(
-            f"cluster-{cluster.name}.yaml",
+            f"cluster-{name or cluster.name}.yaml",
             {
                 "apiVersion": "fleetbeat.dev/v1alpha1",
                 "kind": "Cluster",
-                "metadata": {"name": cluster.name},
+                "metadata": {"name": name or cluster.name, "annotations": dict(annotations or {})},
                 "spec": {
                     "server": cluster.server,
                     "ca": {"inline": cluster.ca_pem},

@@ -185,6 +185,23 @@ def test_ways_to_reach_a_cluster(spec: Document, expected: Cluster) -> None:
 
 
 @pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        pytest.param({}, "", id="not"),
+        pytest.param({"argocd.argoproj.io/skip-reconcile": "false"}, "", id="false"),
+        pytest.param(
+            {"argocd.argoproj.io/skip-reconcile": "true"},
+            'annotation argocd.argoproj.io/skip-reconcile: "true" on Cluster prod',
+            id="as in Argo CD",
+        ),
+    ],
+)
+def test_what_suspends_a_cluster(said: dict[str, str], why: str) -> None:
+    document = cluster() | {"metadata": {"name": "prod", "annotations": said}}
+    assert parse_cluster(document, WHERE).suspended == why
+
+
+@pytest.mark.parametrize(
     "oci",
     [
         "registry.example.com/shop",
@@ -255,6 +272,10 @@ CASES: dict[str, tuple[Document, str]] = {
     "one of our annotations misspelt": (
         annotated({"fleetbeat.dev/selfheal": "disabled"}),
         "metadata.annotations.fleetbeat.dev/selfheal: unknown annotation. Did you mean fleetbeat.dev/self-heal?",
+    ),
+    "skip-reconcile of a cluster that is no word": (
+        cluster() | {"metadata": {"name": "prod", "annotations": {"argocd.argoproj.io/skip-reconcile": "1"}}},
+        "metadata.annotations.argocd.argoproj.io/skip-reconcile: must be ",
     ),
     "skip-reconcile that is no word": (
         annotated({"argocd.argoproj.io/skip-reconcile": "yes"}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,25 @@ def test_a_table_for_people(tmp_path: Path) -> None:
     )
     assert lines[2].startswith("manual")
     assert len(lines) == 3
+
+
+def test_no_more_is_said_than_was_looked_at(tmp_path: Path) -> None:
+    evens = {**OFFICE, "kind": "allow", "schedule": "*/2 * * 1-11 *", "duration": "1m", "timeZone": "UTC"}
+    folder = catalog(tmp_path, evens, {**evens, "schedule": "1-59/2 * * 1-11 *"})
+    found = answer("shop", "--catalog", folder, "--at", "2026-11-20T20:30:00Z")["automated"]
+    assert (found["open"], found["until"]) == (True, None)
+    shown = run("shop", "--catalog", folder, "--at", "2026-11-20T20:30:00Z").stdout.splitlines()[1]
+    assert f"at least {found['atLeastUntil']}" in shown
+
+
+@pytest.mark.parametrize("at", ["2026-06-02", "2026-06-02T10:00", "20260602T100000"])
+def test_a_time_without_a_zone_is_refused_with_one_that_is_accepted(tmp_path: Path, at: str) -> None:
+    folder = catalog(tmp_path, OFFICE)
+    refused = run("shop", "--catalog", folder, "--at", at)
+    assert refused.exit_code == Exit.USAGE
+    advised = re.search(r"Write (\S+) for UTC", refused.stderr)
+    assert advised
+    assert run("shop", "--catalog", folder, "--at", advised[1]).exit_code == Exit.OK
 
 
 def test_an_application_without_windows_is_open(tmp_path: Path) -> None:

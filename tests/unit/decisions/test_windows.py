@@ -362,3 +362,17 @@ def test_of_thousands_of_windows_the_next_opening_is_found_by_asking_again() -> 
         at, asked = verdict.sure, asked + 1
     assert at == utc("2026-06-02T22:00:30")
     assert asked > 1
+
+
+def test_where_looking_ahead_ends_the_answer_says_no_more_than_it_knows() -> None:
+    """Two windows that between them are always open until the month is over, 14,000 openings away."""
+    evens, odds = allow("*/2 * * 1-11 *", 1 / 60), allow("1-59/2 * * 1-11 *", 1 / 60)
+    at, end = utc("2026-11-20T20:30"), utc("2026-12-01T00:00")
+    verdict = ask([evens, odds], "automated", at)
+    assert verdict.open
+    assert verdict.until is None
+    assert not verdict.settled
+    assert at < verdict.sure < end
+    assert str(verdict).startswith(f"open at least until {stamp(verdict.sure)}")
+    assert ask([evens], "automated", at).settled
+    assert ask([], "automated", at).settled
