@@ -3,7 +3,8 @@
     python tests/bench/bench_w3.py [--seconds 60] [--warm-up 20] [--idle 20]
 
 First the control plane alone is measured (Fleetbeat is up and knows of no application), then, after a first sync and a
-warm-up, the same for the window. Processor time of the API server and etcd is told without what they use idle.
+warm-up, the same for the window. Processor time of the API server and etcd is told without what they use idle. Then,
+with Fleetbeat stopped, the same looks are done by a serial loop (serial.py), one application after the other.
 AUDIT=1 counts requests by who made them, and is not for CPU.
 """
 
@@ -15,9 +16,12 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 
+import serial
 import workload
 from meter import Request, Usage, machine, peak_memory, quiet, requests
 from rig import Rig
+
+from fleetbeat.decisions.inventory import PART_OF, applyset_id, parent_name, split_group_kind
 
 APPS = int(os.environ.get("APPS", "100"))
 WORKERS = int(os.environ.get("WORKERS", "2"))
@@ -74,6 +78,31 @@ def to_objects(asked: Counter[Request]) -> Counter[str]:
     return found
 
 
+def serial_loop(rig: Rig, idle: Window) -> None:
+    """One look at each application; at one round a minute its processor seconds are sixtieths of cores."""
+    for process in (rig.beat, *rig.workers):
+        process.kill()
+    client, home = serial.connect(rig.cluster), rig.settings.namespace
+    apis = client.api_set()
+    resources = [found for kind in workload.KINDS if (found := apis.find(*split_group_kind(kind)))]
+    quiet()
+    before, usage, began = requests(rig.cluster), Usage(rig.everything()), time.monotonic()
+    for app in rig.apps:
+        found = serial.look(client, resources, f"{PART_OF}={applyset_id(parent_name(app), home)}")
+        assert found == workload.OBJECTS, f"the serial loop found {found} objects of {app}"
+    took, spent = time.monotonic() - began, usage.end()
+    asked = to_objects(requests(rig.cluster) - before)
+    control = ("kube-apiserver", "etcd")
+    more = sum(spent[name] for name in control) - idle.total(*control) * took
+    verbs = ", ".join(f"{count} {verb}" for verb, count in sorted(asked.items()))
+    print(
+        f"  a serial loop, each round a minute: {sum(asked.values()) / APPS:.3f} requests to objects per "
+        f"application-minute ({verbs}), {took:.2f} s each round\n"
+        f"    itself {spent['driver'] / INTERVAL:.4f} cores, API server and etcd {more / INTERVAL:.4f} more than idle; "
+        f"others used {spent['others']:.2f}"
+    )
+
+
 def show(idle: Window, steady: Window, memory: float) -> None:
     minutes, control = steady.seconds / 60, ("kube-apiserver", "etcd")
     workers = tuple(f"worker-{number}" for number in range(1, WORKERS + 1))
@@ -116,7 +145,8 @@ def main() -> None:
             steady = watched(rig, given.seconds)
         if steady.looks == 0:
             raise SystemExit("no application was looked at: the window is shorter than the interval")
-    show(idle, steady, peak[0])
+        show(idle, steady, peak[0])
+        serial_loop(rig, idle)
     for (agent, what), count in sorted(steady.agents.items()):
         print(f"    {agent:<28} {what:<44} {count:>6}")
 

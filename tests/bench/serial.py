@@ -1,6 +1,7 @@
-"""The same work as one sync does, done one request after another: what a plain loop over the objects costs.
+"""The same work as Fleetbeat does, done one request after another: what a plain loop costs.
 
-Read, dry-run, apply: the requests of a simple server-side applier, through the client that Fleetbeat itself uses.
+A sync is read, dry-run, apply: the requests of a simple server-side applier. A look lists each kind of one application.
+Both go through the client that Fleetbeat itself uses.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 
 from fleetbeat.clients.cluster import KubernetesCluster
 from fleetbeat.local.cluster import Cluster
-from fleetbeat.model import CONFIG_MAP, Body, Credential, SecretText
+from fleetbeat.model import CONFIG_MAP, ApiResource, Body, Credential, SecretText
 from fleetbeat.model import Cluster as Described
 from fleetbeat.ports import Absent, Seen
 from fleetbeat.settings import Http
@@ -42,3 +43,8 @@ def sync(cluster: KubernetesCluster, bodies: Sequence[Body]) -> tuple[float, int
     for body, seen in differing:
         cluster.apply(CONFIG_MAP, body, expect=seen or Absent(), force=True)
     return time.monotonic() - began, len(differing)
+
+
+def look(cluster: KubernetesCluster, resources: Sequence[ApiResource], selector: str) -> int:
+    """How many objects of one application there are: one LIST of metadata per kind, shared with nobody."""
+    return sum(len(cluster.list(resource, selector=selector, metadata_only=True)) for resource in resources)

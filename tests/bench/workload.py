@@ -24,6 +24,7 @@ PATHS = (
     "/apis/rbac.authorization.k8s.io/v1/roles",
     "/apis/apps/v1/deployments",
 )
+KINDS = ("ServiceAccount", "Service", "ConfigMap", "Role.rbac.authorization.k8s.io", "Deployment.apps")
 RESOURCES = ("serviceaccounts", "services", "configmaps", "roles", "deployments")
 
 
