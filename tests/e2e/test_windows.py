@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from fleet import Fleet, config_map, in_wave, outcomes
+from fleet import PATIENT, Fleet, config_map, in_wave, outcomes
 from traces import contents, traces
 from waiting import wait_for
 
@@ -263,7 +263,7 @@ def test_an_override_goes_through_and_history_keeps_why(
 @pytest.fixture
 def guarded(make_fleet: Callable[..., Fleet]) -> Fleet:
     """One whose workers let windows be overridden by signed requests only."""
-    return make_fleet(workers=1, FLEETBEAT_OVERRIDE_KEY=new_key())
+    return make_fleet(workers=1, FLEETBEAT_OVERRIDE_KEY=new_key(), **PATIENT)
 
 
 def asked_by_hand(fleet: Fleet, app: str, **request: str) -> None:
