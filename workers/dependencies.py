@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 
 from fleetbeat.decisions.dependencies import Standing, unmet
+from fleetbeat.decisions.lifecycle import HEALING, origin
 from fleetbeat.errors import FleetbeatError, StoreUnavailable
 from fleetbeat.model import Application
 from workers.choice import wanted
@@ -25,7 +26,7 @@ _AGAIN = 30.0
 
 def hold_up(work: Work, application: Application, number: int) -> Wait | None:
     """The wait before stage ``number``, None when it may begin. Costs nothing without ``spec.dependsOn``."""
-    if number or not application.depends_on or work.record["trigger"] in ("Drift", "Hold"):
+    if number or not application.depends_on or origin(work.record) in HEALING:
         return None
     # First put down, then looked at: what ends in between rings.
     work.parts.runs.wait_for_others(work.turn.app, application.depends_on)

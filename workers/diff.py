@@ -18,7 +18,7 @@ from fleetbeat.decisions.confirmation import confirmed, may_empty
 from fleetbeat.decisions.hook_runs import due
 from fleetbeat.decisions.hooks import runs_at_deletion
 from fleetbeat.decisions.inventory import format_claims, group_kinds, namespaces
-from fleetbeat.decisions.lifecycle import after
+from fleetbeat.decisions.lifecycle import after, origin
 from fleetbeat.decisions.promise import broken
 from fleetbeat.engine.kinds import api_set_with_owned
 from fleetbeat.engine.owners import owner_name
@@ -55,7 +55,7 @@ def diff(work: Work) -> Outcome:
     digest, noted = record["digest"], {parent.hooks} if parent else set()
     if home and state.get("home") == home:
         noted.add(state.get("hooks", ""))
-    hooks_due = due(trigger=record.get("trigger", ""), digest=digest, completed=noted, owed=state.get("hooks_owed", ""))
+    hooks_due = due(trigger=origin(record), digest=digest, completed=noted, owed=state.get("hooks_owed", ""))
     if state.get("home", "") != home:
         # Left in another cluster, or in one that has been rebuilt: what is missing here was not deleted by anybody.
         known = {key: entry._replace(hash="") for key, entry in known.items()}

@@ -12,6 +12,7 @@ from fleetbeat.clients.runs import Fields
 from fleetbeat.decisions import drift, fights
 from fleetbeat.decisions.drift import DriftLedger, Found, Kept
 from fleetbeat.decisions.fights import ANY, Dispute, Limits
+from fleetbeat.decisions.lifecycle import origin
 from fleetbeat.engine.plan import Plan
 from fleetbeat.engine.weigh import Truces, no_truces
 from fleetbeat.model import Application, ObjectId
@@ -31,7 +32,7 @@ _CLOCK_WENT_BACK = 1000
 
 def truces(work: Work, state: Mapping[str, str], home: str, application: Application) -> Truces:
     """What this run leaves alone: nothing, when somebody has asked for it. ``home``: uid of the ApplySet parent."""
-    if not state.get("drift") or not application.sync.self_heal or work.record.get("trigger") == "Request":
+    if not state.get("drift") or not application.sync.self_heal or origin(work.record) == "Request":
         return no_truces
     shared, before = work.parts, _ledger(work, state, home, application)
     now, of_fields, of_objects = shared.runs.now(), _limits(shared, application), _often(shared)

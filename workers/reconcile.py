@@ -13,7 +13,7 @@ from celery import Celery
 
 from fleetbeat.clients.observe import UnderWay
 from fleetbeat.clients.runs import Look, new_run_id
-from fleetbeat.decisions import events, overrides, stand_in
+from fleetbeat.decisions import events, overrides, retries, stand_in
 from fleetbeat.decisions.lifecycle import cure, first_step, given_up, next_look, wants_run
 from fleetbeat.decisions.schedule import spread
 from fleetbeat.errors import FleetbeatError, StoreUnavailable
@@ -108,7 +108,7 @@ def _reconcile(celery: Celery, shared: Parts, app: str) -> str:
             fields = noted(shared, look.state, {**calm, "trouble": "", "failures": 0})
             shared.runs.remember(app, fields, events.over(over))
         return "nothing to do"
-    return _begin(celery, shared, app, look, why, spec, revision, drifted)
+    return _begin(celery, shared, look, why, application, spec, revision, drifted)
 
 
 def _heal_in_force(
@@ -136,30 +136,34 @@ def _heal_in_force(
         return ""
     drifted, instead = [str(key) for key in sorted(found)], offline or look.state["attempted"]
     log.info("%s: moved: %s; %s is in force, %s cannot be had", app, ", ".join(drifted[:5]), force.short, instead)
-    return _begin(celery, shared, app, look, "Drift", spec, force, drifted, stands_in=instead)
+    return _begin(celery, shared, look, "Drift", application, spec, force, drifted, stands_in=instead)
 
 
 def _begin(
     celery: Celery,
     shared: Parts,
-    app: str,
     look: Look,
     why: str,
+    application: Application,
     spec: str,
     revision: Revision,
     drifted: Sequence[str],
     stands_in: str = "",
 ) -> str:
-    run = new_run_id(shared.runs.now())
+    app, run = application.name, new_run_id(shared.runs.now())
     request = {} if stands_in else look.request  # which is for what the source means
-    step = first_step()
+    step, key = first_step(), shared.settings.signing_key()
+    if why == "Retry":
+        limit, now = application.sync.retry.limit, shared.runs.now()
+        repeated = retries.of(look.state, key=key, app=app, digest=revision.digest, limit=limit, now=now)
+        request = {**repeated.fields(), "override_windows": repeated.override_windows}
     fields = {
         "step": step,
         "trigger": why,
         "by": request.get("by", ""),
         "reason": request.get("reason", ""),
         "confirm_prune": request.get("confirm_prune", ""),
-        "override_windows": overrides.admitted(shared.settings.signing_key(), app, run, revision.digest, request),
+        "override_windows": overrides.admitted(key, app, run, revision.digest, request),
         "promise": request.get("promise", ""),
         "request": request.get("id", ""),
         "spec": spec,
@@ -167,6 +171,8 @@ def _begin(
         "tag": revision.tag,
         "pin": look.orders.get("pin", ""),
         "stands_in": stands_in,
+        "retry_of": request.get("retry_of", ""),
+        "repeats": request.get("repeats", ""),
     }
     event = events.began({**fields, "run": run}, drifted)
     fence = shared.runs.start(app, run, fields, event=event, request=request.get("id", ""))

@@ -58,9 +58,12 @@ def is_refused(record: Mapping[str, str]) -> bool:
 
 
 def report(work: Work) -> Outcome:
-    """End the run of a refused plan. It has written nothing."""
+    """End the run of a refused plan. It has written nothing.
+
+    Where it was a retry, what is tried next is nobody's request any more, and not before it would be looked at anyway.
+    """
     shared, record, turn = work.parts, work.record, work.turn
-    state = shared.runs.look(turn.app).state
+    state, again = shared.runs.look(turn.app).state, bool(record.get("retry_of"))
     entry = _entry(
         record, state, Ending("Failed", record.get("error_text", ""), record["error"]), int(turn.now() * 1000)
     )
@@ -68,8 +71,8 @@ def report(work: Work) -> Outcome:
         turn,
         entry=orjson.dumps(entry).decode(),
         event=events.ended(record, entry),
-        state={"handled": record.get("request", ""), "fence": turn.fence},
-        next_look=_next_look(shared, turn.app, state),
+        state={"fence": turn.fence, **({"repeat": ""} if again else {"handled": record.get("request", "")})},
+        next_look=None if again else _next_look(shared, turn.app, state),
         look_by=int(state.get("held_until") or 0),
     )
     if said == "lost":

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import orjson
 
 from fleetbeat.clients import applyset
-from fleetbeat.decisions import events, fights
+from fleetbeat.decisions import events, fights, retries
 from fleetbeat.decisions.health import custom, worst
 from fleetbeat.decisions.inventory import group_kinds, namespaces
 from fleetbeat.decisions.lifecycle import (
@@ -92,6 +92,7 @@ def report(work: Work) -> Outcome:
         "pause": finished + int(resting * 1000) if resting else "",
         "removing": record.get("since", ""),
         "would_empty": record["digest"] if plan.would_empty else "",
+        "repeat": _repeat(work, end),
     }
     if record.get("stands_in"):
         verdict = {"stood_in": "1"}  # of what could not be had instead the status goes on telling
@@ -287,6 +288,13 @@ def _state(
     return fields
 
 
+def _repeat(work: Work, end: Ending) -> str:
+    """What a retry takes from this run; "" where there will be none."""
+    if end.phase != "Failed" or is_removal(work.record):
+        return ""
+    return retries.kept(work.parts.settings.signing_key(), work.turn.app, work.record)
+
+
 def _application(work: Work) -> Application | None:
     """As the catalog has it now; None also when that cannot be read at the moment."""
     try:
@@ -308,7 +316,5 @@ def _pause(
         return None, 0.0
     retry = application.sync.retry if application is not None else Retry()
     what: Cure = "change" if record.get("error_cure", "time") == "change" else "time"
-    if record.get("promise"):
-        what = "change"  # a retry would not be what was looked at: not within seconds
     asked = what, times, retry, float(record.get("retry_after") or 0)
     return next_look(*asked, spread=spread(app)), rest(*asked, spread=spread(app))

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 
 from fleetbeat.decisions.changes import Fingerprint
 from fleetbeat.decisions.health import worst
+from fleetbeat.decisions.lifecycle import HEALING, origin
 from fleetbeat.decisions.windows import How, Kind, Verdict, ask, stamp
 from fleetbeat.engine.plan import Plan
 from fleetbeat.model import Application, ObjectId
@@ -39,7 +40,7 @@ def shut(work: Work, application: Application, plan: Plan, number: int) -> Wait 
     now = shared.runs.now()
     at, started = _moment(now), record.get("opened")
     verdict = ask(
-        application.windows, how(record["trigger"]), at, kinds=kinds, started=_moment(int(started)) if started else None
+        application.windows, how(origin(record)), at, kinds=kinds, started=_moment(int(started)) if started else None
     )
     over = not verdict.open and refusals.may_override(shared, turn.app, record)
     if verdict.open or over:
@@ -71,10 +72,10 @@ def remember(work: Work, plan: Plan) -> None:
 
 
 def how(trigger: str) -> How:
-    """Whether somebody asked, by what started the run."""
+    """Whether somebody asked, by what started the run, or the one that it repeats."""
     if trigger == "Request":
         return "manual"
-    return "self-heal" if trigger in ("Drift", "Hold") else "automated"
+    return "self-heal" if trigger in HEALING else "automated"
 
 
 def mark(application: Application) -> str:

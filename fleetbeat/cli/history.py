@@ -96,7 +96,7 @@ def show(entry: dict[str, Any]) -> None:
     asked = ", ".join(part for part in (entry.get("by", ""), entry.get("reason", "")) if part)
     lines = {
         "Run": entry["run"],
-        "Trigger": entry.get("trigger", "") + (f" ({asked})" if asked else ""),
+        "Trigger": _trigger(entry) + (f" ({asked})" if asked else ""),
         "Revision": str(revision) if revision.digest else "",
         "Commit": revision.commit or revision.revision or "unknown",
         "Source": revision.source or "unknown",
@@ -117,6 +117,12 @@ def show(entry: dict[str, Any]) -> None:
     results = [ObjectResult.from_json(result) for result in entry.get("results", ())]
     for line in lines_of(results):
         out.say(line)
+
+
+def _trigger(entry: dict[str, Any]) -> str:
+    """``Retry of 20261130T123553Z-231a36, Request``."""
+    said = str(entry.get("trigger", ""))
+    return f"{said} of {entry['retry_of']}, {entry.get('repeats', '')}" if entry.get("retry_of") else said
 
 
 def _revision(entry: dict[str, Any]) -> Revision:

@@ -19,6 +19,7 @@ blocked    why a waiting run is held up by a rule or a person: a word of ``decis
 others     "1": the run waits for other applications; ``looked``: ms since epoch of the last look at it meanwhile
 stop       a person has asked for its end between two stages: who and why, in words
 stands_in  the run puts back what is in force: the newer digest that fails, or why nobody knows what the source means
+retry_of   the first of the runs that a retry repeats; ``repeats``: what began that one (``decisions/retries.py``)
 rang       "1": somebody rang while a step was on its way; should it wait, that is looked at at once
 look       ms after which a waiting run is looked at on the way, for what is newer
 opened     ms since epoch when sync windows first let the run write; ``overrode``: what it was let past on request

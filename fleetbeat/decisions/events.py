@@ -14,6 +14,7 @@ from typing import Any, Literal
 import orjson
 
 from fleetbeat.decisions.choice import is_suspension
+from fleetbeat.decisions.lifecycle import origin
 
 Severity = Literal["info", "error"]
 
@@ -138,7 +139,7 @@ def reason_of(error: str) -> str:
 
 def began(run: Mapping[str, str], moved: Sequence[str] = ()) -> Event:
     """A run begins. ``run``: its record; ``moved``: the objects that differ, when drift is why."""
-    trigger = run.get("trigger", "")
+    trigger = run.get("trigger", "") + (f" of {run['repeats']}" if run.get("repeats") else "")
     if moved:
         more = f" and {len(moved) - 5} more" if len(moved) > 5 else ""
         return _event("DriftDetected", f"drift found: {', '.join(moved[:5])}{more}", run)
@@ -153,7 +154,7 @@ def ended(run: Mapping[str, str], entry: Mapping[str, Any]) -> Event:
     changed = any(entry["counts"].get(word) for word in ("created", "configured", "pruned"))
     if phase == "Superseded":
         reason = "Superseded"
-    elif phase == "Succeeded" and not error and changed and entry["trigger"] == "Drift":
+    elif phase == "Succeeded" and not error and changed and origin(entry) == "Drift":
         reason = "DriftHealed"
     else:
         reason = reason_of(error if phase == "Succeeded" else error or phase)

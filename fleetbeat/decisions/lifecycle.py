@@ -25,6 +25,9 @@ from fleetbeat.model_results import HealthStatus, ObjectResult, Outcome, Phase, 
 #: What started a run, as history tells it.
 Trigger = Literal["First", "Revision", "Spec", "Drift", "Request", "Retry", "Removed", "Hold"]
 
+#: Of these a run that puts back what was changed by hand, or leaves it, and brings nothing new.
+HEALING: tuple[Trigger, ...] = ("Drift", "Hold")
+
 #: A step that began this often and never ended is killing its workers (field case j5).
 MAX_TRIES = 5
 
@@ -97,6 +100,14 @@ def wants_run(
     if drifted:
         return "Drift"
     return None
+
+
+def origin(run: Mapping[str, Any]) -> str:
+    """The trigger that says what kind of sync this is: of a retry, that of the run it repeats.
+
+    ``run``: a record or a history entry.
+    """
+    return str(run.get("repeats") or run.get("trigger", ""))
 
 
 def given_up(state: Mapping[str, str]) -> bool:
@@ -215,6 +226,7 @@ def history_entry(
     return {
         "run": run.get("run", ""),
         "trigger": run.get("trigger", ""),
+        **{word: run[word] for word in ("repeats", "retry_of") if run.get(word)},
         "by": run.get("by", ""),
         "reason": run.get("reason", ""),
         "request": run.get("request", ""),

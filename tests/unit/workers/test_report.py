@@ -13,7 +13,9 @@ from workers.report import _pause, health_of
     [
         pytest.param({"error_cure": "time"}, "Failed", True, id="what time may mend is tried again"),
         pytest.param({"error_cure": "change"}, "Failed", False, id="what only a change mends is not"),
-        pytest.param({"error_cure": "time", "promise": "3f9a1c22b0d4"}, "Failed", False, id="nor is a saved plan"),
+        pytest.param(
+            {"error_cure": "time", "promise": "3f9a1c22b0d4"}, "Failed", True, id="a saved plan is retried as that plan"
+        ),
         pytest.param({"superseded": "a newer one", "promise": "3f9a1c22b0d4"}, "Superseded", True, id="superseded"),
         pytest.param({}, "Succeeded", False, id="all is well"),
     ],
