@@ -24,6 +24,7 @@ from fleetbeat.engine.kinds import api_set_with_owned
 from fleetbeat.engine.owners import owner_name
 from fleetbeat.engine.plan import Plan, StagePlan, manifests_from_json
 from fleetbeat.engine.planning import make_plan
+from fleetbeat.engine.promising import left as not_written
 from fleetbeat.engine.promising import promise
 from fleetbeat.errors import PlanRefused, Refused
 from fleetbeat.model import Manifest
@@ -116,7 +117,8 @@ def _broken(shared: Parts, record: Mapping[str, str], plan: Plan, manifests: Seq
     saved = Orders(shared.store).promised(record["promise"])
     if saved is None:
         return "it has expired, or never was"
-    return broken(saved, promise(plan, manifests, app=app, digest=record["digest"], spec=record["spec"]))
+    now = promise(plan, manifests, app=app, digest=record["digest"], spec=record["spec"])
+    return broken(saved, now, not_written(plan))
 
 
 def _with_parent(plan: Plan, listing: str, own: str, hooks: bool) -> Plan:

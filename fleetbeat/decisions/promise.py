@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import orjson
@@ -38,8 +39,12 @@ class Promise:
         return cls(data["app"], data["digest"], data["spec"], writes)
 
 
-def broken(promise: Promise, now: Promise) -> str:
-    """What is not as it was when the plan was saved, "" when all is. ``now``: the plan as it would be carried out."""
+def broken(promise: Promise, now: Promise, left: Mapping[ObjectId, str] = MappingProxyType({})) -> str:
+    """What is not as it was when the plan was saved, "" when all is. ``now``: the plan as it would be carried out.
+
+    ``left``: objects that differ and are not written, and why: they do not go without the write, as those do that
+    somebody else has seen to.
+    """
     if promise.app != now.app:
         return f"it was made for {promise.app}"
     if promise.digest != now.digest:
@@ -51,7 +56,9 @@ def broken(promise: Promise, now: Promise) -> str:
         before, after = promise.writes.get(key), now.writes.get(key)
         if before == after:
             continue
-        if after is None and before is not None:
+        if after is None and before is not None and key in left:
+            told.append(f"{key} would not be {_WORDS[before[0]]}: {left[key]}")
+        elif after is None and before is not None:
             told.append(f"{key} need not be {_WORDS[before[0]]} any more")
         elif before is None and after is not None:
             told.append(f"{key} would be {_WORDS[after[0]]}")

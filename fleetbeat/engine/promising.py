@@ -29,5 +29,11 @@ def promise(plan: Plan, manifests: Sequence[Manifest], *, app: str, digest: str,
     return Promise(app, digest, spec, writes)
 
 
+def left(plan: Plan) -> dict[ObjectId, str]:
+    """What differs and is not written, and why: who holds it and until when, whose it is, what the server says."""
+    refused = {one.id: one.reason for one in plan.settled if one.outcome in ("failed", "kept", "skipped")}
+    return {**refused, **{key: held.why for key, held in plan.held.items()}}
+
+
 def _state(seen: Seen | None) -> str:
     return f"{seen.uid}/{seen.resource_version}" if seen else ""

@@ -10,6 +10,7 @@ from fleet import Fleet, config_map, run, words
 from people import Hands
 
 from fleetbeat import keys
+from fleetbeat.clients.holds import Holds
 
 Prepared = tuple[Fleet, str, str]
 
@@ -83,6 +84,19 @@ def test_a_refused_plan_leaves_the_application_as_it_was(shop: Prepared) -> None
     assert due is not None
     assert (int(due) - offset) % period == 0, "its regular slot, no retry"
     assert "began: Revision" in fleet.tick(app)
+
+
+def test_an_object_held_in_between_is_told_with_who_holds_it(shop: Prepared) -> None:
+    fleet, app, namespace = shop
+    plan_id = plan(fleet, app)
+    target = f"/ConfigMap/{namespace}/web"
+    made = Holds(fleet.store).add("object", target, seconds=3600, scope="sync", by="ann", reason="a look at the leak")
+    refused = run(fleet, "sync", app, "--plan", plan_id, "--wait")
+    assert refused.returncode == 1
+    assert (
+        f"plan {plan_id} is not carried out: ConfigMap {namespace}/web would not be configured: {made}"
+        in refused.stderr
+    )
 
 
 def test_another_bundle_in_between(shop: Prepared) -> None:

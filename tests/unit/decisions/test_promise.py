@@ -47,6 +47,14 @@ def test_something_more() -> None:
     assert broken(promise(), promise(b=("prune", "u1/9"))) == "ConfigMap shop/b would be pruned"
 
 
+def test_what_is_held_is_not_called_done_by_somebody() -> None:
+    """Field case e5. An object that is held and would not have been written anyway is not told."""
+    why = "hold 3fa9c1 of object ConfigMap shop/a by ann until 2026-11-30T18:00:00Z: drain"
+    now = promise(b=("create", ""))
+    assert broken(SAVED, now, {A: why}) == f"ConfigMap shop/a would not be configured: {why}"
+    assert broken(now, now, {A: why}) == ""
+
+
 def test_many_are_counted() -> None:
     keys = [ObjectId("", "ConfigMap", "shop", f"c{number}") for number in range(8)]
     now = Promise("shop", DIGEST, "s", dict.fromkeys(keys, ("create", "")))
