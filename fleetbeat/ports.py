@@ -5,7 +5,7 @@ Every method raises only ``fleetbeat.errors``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Protocol
@@ -76,9 +76,19 @@ class ClusterPort(Protocol):
         """The object, None when there is none (or its namespace, or its kind)."""
 
     def list(
-        self, resource: ApiResource, *, selector: str = "", namespace: str = "", metadata_only: bool = False
+        self,
+        resource: ApiResource,
+        *,
+        selector: str = "",
+        namespace: str = "",
+        metadata_only: bool = False,
+        instead: Collection[str] = (),
     ) -> list[Body]:
-        """All pages. A list that broke off raises; it never comes back partial. A kind not served = []."""
+        """All pages. A list that broke off raises; it never comes back partial. A kind not served = [].
+
+        ``instead``: the namespaces to list one by one where the LIST of all is forbidden. One of them that is forbidden
+        too raises Unauthorized, and so does a kind without namespaces.
+        """
 
     def apply(
         self,

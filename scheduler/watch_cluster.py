@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 
 from fleetbeat import __version__
@@ -53,17 +53,20 @@ class Parents:
         """ "" when no parent has this id."""
         return self._annotations.get(applyset_id, {}).get(applyset.APPLICATION, "")
 
-    @property
-    def group_kinds(self) -> frozenset[str]:
-        return self._all(CONTAINS_GROUP_KINDS)
+    def places(self, forbidden: Collection[str]) -> set[tuple[str, str]]:
+        """(``Kind.group``, namespace) of what is to be followed.
 
-    @property
-    def namespaces(self) -> frozenset[str]:
-        return self._all(ADDITIONAL_NAMESPACES) | {self._namespace}
-
-    def _all(self, key: str) -> frozenset[str]:
-        found = (parse_group_kinds(annotations.get(key, "")) for annotations in self._annotations.values())
-        return frozenset().union(*found)
+        The namespace is "" for all of them, but for kinds that are ``forbidden`` to be: those are followed where an
+        application has them. Elsewhere nobody needs the right to.
+        """
+        found: set[tuple[str, str]] = set()
+        for notes in self._annotations.values():
+            spaces = parse_group_kinds(notes.get(ADDITIONAL_NAMESPACES, ""))
+            if applyset.MEMBERS_HERE in notes:
+                spaces |= {self._namespace}
+            for kind in parse_group_kinds(notes.get(CONTAINS_GROUP_KINDS, "")):
+                found |= {(kind, space) for space in spaces} if kind in forbidden else {(kind, "")}
+        return found
 
 
 def _label(body: Body) -> str:
@@ -110,11 +113,7 @@ class ClusterWatch:
         """Follow what is new. What is not there any more costs a quiet watch until the process ends."""
         with self._lock:
             late = bool(self._followed)
-            wanted: set[tuple[str, str]] = set()
-            for group_kind in self._parents.group_kinds:
-                spaces = self._parents.namespaces if group_kind in self._forbidden else [""]
-                wanted |= {(group_kind, space) for space in spaces}
-            fresh = wanted - self._followed
+            fresh = self._parents.places(self._forbidden) - self._followed
             self._followed |= fresh
         for group_kind, namespace in sorted(fresh):
             self._thread(f"{group_kind} {namespace}", partial(self._follow, group_kind, namespace, late))
@@ -123,15 +122,14 @@ class ClusterWatch:
 
     def _follow(self, group_kind: str, namespace: str, late: bool) -> None:
         """``late``: the kind came up while we watched, so somebody may have been faster than the first list."""
-        sights = Sights(group_kind, rings_at_first=late)
+        sights, told = Sights(group_kind, rings_at_first=late), False
         where = f"cluster {self.cluster.name}: {group_kind}" + (f" in {namespace}" if namespace else "")
         while not self._stop.is_set():
+            resource = None
             try:
                 resource = self._resource(group_kind)
                 if resource is None:
                     logger.info("%s: not served at the moment", where)
-                elif namespace and not resource.namespaced:
-                    return
                 else:
                     for news in self._news(resource, PART_OF, namespace):
                         moved = (
@@ -141,13 +139,15 @@ class ClusterWatch:
                         )
                         self._ring(moved)
             except Unauthorized as error:
-                if not namespace:
+                if not namespace and resource is not None and resource.namespaced:
                     with self._lock:
                         self._forbidden.add(group_kind)
                     logger.info("%s: %s; watching by namespace", where, error)
                     self._widen()
                     return
-                logger.warning("%s: not watched, the regular ticks find what changes: %s", where, error)
+                if not told:
+                    logger.warning("%s: not watched, the regular ticks find what changes: %s", where, error)
+                told = True
             except FleetbeatError as error:
                 logger.warning("%s: %s", where, error)
             self._stop.wait(_AGAIN)

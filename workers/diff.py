@@ -69,9 +69,10 @@ def diff(work: Work) -> Outcome:
         manifests,
         applyset=where.applyset,
         owned_kinds=owned,
+        owned_namespaces=parent.spaces if parent else (),
         known=known,
-        pool=shared.pool,
-        owner_name=owner_name(where.cluster, shared.settings.namespace),
+        pool=shared.requests.of(where.cluster.name),
+        owner_name=owner_name(where.cluster, shared.settings.namespace, where.application.destination.namespace),
         home=shared.settings.namespace,
         confirmed=confirmed(
             bool(record.get("confirm_prune")),

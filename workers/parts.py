@@ -16,8 +16,12 @@ from fleetbeat.clients.observe import Observations
 from fleetbeat.clients.oci import OciSource
 from fleetbeat.clients.runs import Runs
 from fleetbeat.clients.store import Store
-from fleetbeat.engine.parallel import Requests
+from fleetbeat.engine.parallel import Lanes
 from fleetbeat.settings import Settings, load
+
+#: Begun when they are needed and kept. The bounds that count are each cluster's and each step's: a process never has
+#: more calls under way than steps (the worker's concurrency) times ``steps.parallel``.
+_THREADS = 1024
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,7 @@ class Parts:
     due: DueSet
     source: OciSource
     observations: Observations
-    pool: Requests
+    requests: Lanes
 
 
 @functools.cache
@@ -54,7 +58,9 @@ def parts() -> Parts:
         due=DueSet(store, settings.beat),
         source=OciSource(settings.http, settings.bundles),
         observations=Observations(store),
-        pool=Requests(
-            ThreadPoolExecutor(settings.steps.parallel * 2, thread_name_prefix="requests"), settings.steps.parallel
+        requests=Lanes(
+            ThreadPoolExecutor(_THREADS, thread_name_prefix="requests"),
+            width=settings.steps.parallel * 2,
+            at_once=settings.steps.parallel,
         ),
     )

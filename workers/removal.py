@@ -13,7 +13,7 @@ from dataclasses import replace
 from fleetbeat.clients import applyset
 from fleetbeat.clients.runs import Fields
 from fleetbeat.decisions.hooks import is_hook
-from fleetbeat.decisions.inventory import group_kinds, split_group_kind
+from fleetbeat.decisions.inventory import group_kinds, namespaces, split_group_kind
 from fleetbeat.decisions.lifecycle import Ending, after
 from fleetbeat.engine import deleting
 from fleetbeat.engine.deleting import DELETION_PHASES, find, hooks_of, plan_deletion, refused_hooks
@@ -103,12 +103,14 @@ def plan(work: Work) -> Outcome:
     where = target(shared, app, run=work.turn.run, digest=record["digest"], removal=True)
     parent = applyset.read(where.cluster, shared.settings.namespace, app)
     hand_holds.meet(shared, app, shared.runs.look(app).state, parent)
-    kinds, usual = _kinds(work, parent), where.application.sync.delete_objects
+    kinds, spaces = _places(work, parent)
+    usual = where.application.sync.delete_objects
     found = find(
         where.cluster,
         api_set_with_owned(where.cluster, (), kinds),
         kinds,
-        shared.pool,
+        shared.requests.of(where.cluster.name),
+        namespaces=spaces,
         applyset=where.applyset,
         home=shared.settings.namespace,
         confirmed=departure.confirmed,
@@ -157,10 +159,13 @@ def passed(work: Work, plan: Plan, number: int) -> None:
 def unhook(work: Work, where: Target) -> list[ObjectId]:
     """Delete what hooks have left; returns what is not gone yet."""
     parent = applyset.read(where.cluster, work.parts.settings.namespace, work.turn.app)
-    kinds = parent.hook_kinds if parent else frozenset()
-    apis = api_set_for(where.cluster, {split_group_kind(kind) for kind in kinds})
-    usual = where.application.sync.delete_objects
-    return deleting.unhook(where.cluster, apis, kinds, where.applyset, work.parts.pool, usual)
+    if parent is None:
+        return []
+    apis = api_set_for(where.cluster, {split_group_kind(kind) for kind in parent.hook_kinds})
+    # A parent that was last written by a version before this one does not say where hooks have been: most live here.
+    spaces = parent.hook_namespaces or parent.spaces | {where.application.destination.namespace} - {""}
+    pool, usual = work.parts.requests.of(where.cluster.name), where.application.sync.delete_objects
+    return deleting.unhook(where.cluster, apis, parent.hook_kinds, where.applyset, pool, usual, namespaces=spaces)
 
 
 def is_over(work: Work, where: Target) -> bool:
@@ -178,13 +183,13 @@ def farewell(work: Work, where: Target, record: Record) -> list[Done]:
     """Let go of what turned out to stay, make sure that nothing is left, and delete the parent."""
     shared, app = work.parts, work.turn.app
     parent = applyset.read(where.cluster, shared.settings.namespace, app)
-    kinds = _kinds(work, parent)
-    apis = api_set_with_owned(where.cluster, (), kinds)
+    kinds, spaces = _places(work, parent)
     found = find(
         where.cluster,
-        apis,
+        api_set_with_owned(where.cluster, (), kinds),
         kinds,
-        shared.pool,
+        shared.requests.of(where.cluster.name),
+        namespaces=spaces,
         applyset=where.applyset,
         home=shared.settings.namespace,
         confirmed=True,
@@ -205,7 +210,9 @@ def let_go(work: Work, where: Target, objects: set[ObjectId], record: Record) ->
     """Take the label off these and leave them as they are. Told are those it could be taken off, and could not."""
     apis = api_set_for(where.cluster, {(key.group, key.kind) for key in objects})
     heirs = applyset.claims(where.cluster, work.parts.settings.namespace, work.turn.app) if objects else {}
-    results = deleting.let_go(where.cluster, apis, where.applyset, sorted(objects), work.parts.pool, heirs)
+    results = deleting.let_go(
+        where.cluster, apis, where.applyset, sorted(objects), work.parts.requests.of(where.cluster.name), heirs
+    )
     known = tally.load(work.parts, work.turn.run)
     done = [Done(_with_reason(result, known)) for result in results]
     record(done)
@@ -233,8 +240,13 @@ def end(work: Work, ending: Ending) -> dict[str, str | int | float]:
 _OF_A_BUNDLE = ("digest", "tag", "source", "revision", "created", "drift", "truce", "conflicts", "waiting")
 
 
-def _kinds(work: Work, parent: applyset.Parent | None) -> frozenset[str]:
-    """Every kind the application may have objects of. The inventory matters only where somebody deleted the parent."""
+def _places(work: Work, parent: applyset.Parent | None) -> tuple[frozenset[str], frozenset[str]]:
+    """Every kind the application may have objects of, and every namespace where.
+
+    The inventory matters only where somebody deleted the parent.
+    """
     state = work.parts.runs.look(work.turn.app).state
     known = memory.load_known(work.parts, state.get("inventory", "")) or {}
-    return group_kinds(known) | (parent.group_kinds if parent else frozenset())
+    if parent is None:
+        return group_kinds(known), namespaces(known)
+    return group_kinds(known) | parent.group_kinds, namespaces(known) | parent.spaces

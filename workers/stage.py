@@ -64,7 +64,7 @@ class Stage:
         apis = api_set_with_owned(where.cluster, {(key.group, key.kind) for key in keys}, gone_for_good)
         self.apis = with_bundle(apis, manifests)
         self.judge = Judge(where.application, where.cluster, self.apis)
-        owner = owner_name(where.cluster, work.parts.settings.namespace)
+        owner = owner_name(where.cluster, work.parts.settings.namespace, where.application.destination.namespace)
         self.weigher = Weigher(where.cluster, where.application, where.applyset, owner, plan.truce, self._stays)
         self.hooks = plan.hooks_of(stage.phase or work.record.get("failed_in", ""))
         self.runner = Hooks(
@@ -145,7 +145,7 @@ class Stage:
                 self.apis,
                 tiers,
                 self.manifests,
-                work.parts.pool,
+                work.parts.requests.of(where.cluster.name),
                 weigher=self.weigher,
                 judge=self.judge,
                 record=self._keep,
@@ -266,6 +266,7 @@ class Stage:
                 group_kinds=group_kinds(everything),
                 namespaces=namespaces(everything),
                 hook_kinds=group_kinds(hook.id for hook in self.plan.hooks),
+                hook_namespaces=namespaces(hook.id for hook in self.plan.hooks),
                 digest=self.work.record["digest"],
                 pinned=self.work.record.get("pin", ""),
                 claims=self.plan.claims,
@@ -333,7 +334,7 @@ class Stage:
         done: list[Done] = []
         for tier in self.stage.tiers:
             batch = [removals[key] for key in tier if key not in finished]
-            where, pool = self.where, self.work.parts.pool
+            where, pool = self.where, self.work.parts.requests.of(self.where.cluster.name)
             done += remove_tier(
                 where.cluster,
                 self.apis,

@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from fleetbeat.cli.checks import Check, clock
+from fleetbeat.cli.checks_rights import rights
 from fleetbeat.cli.session import Session
-from fleetbeat.errors import ClusterUnavailable, FleetbeatError, SourceNotFound, SourceUnavailable, Unauthorized
-from fleetbeat.model import CONFIG_MAP, ApiResource, Cluster, Source
-from fleetbeat.ports import ClusterPort
-
-_REVIEW = ApiResource(
-    "authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False
-)
-_PROBE = {
-    "apiVersion": "v1",
-    "kind": "ConfigMap",
-    "metadata": {"name": "fleetbeat-doctor", "namespace": "default"},
-}
+from fleetbeat.errors import ClusterUnavailable, FleetbeatError, NotYet, SourceNotFound, SourceUnavailable, Unauthorized
+from fleetbeat.model import CONFIG_MAP, Cluster, Source
+from fleetbeat.ports import ClusterPort, Written
 
 
-def cluster(session: Session, wanted: Cluster) -> Iterator[Check]:
-    """Reachable, which version, what we may do there, and whether its clock is right. Writes nothing."""
+def cluster(session: Session, wanted: Cluster, namespaces: Collection[str]) -> Iterator[Check]:
+    """Reachable, which version, what we may do there, and whether its clock is right. Writes nothing.
+
+    ``namespaces``: the destinations of its applications.
+    """
     name = f"cluster {wanted.name}"
     try:
         port = session.cluster(wanted)
@@ -32,37 +27,35 @@ def cluster(session: Session, wanted: Cluster) -> Iterator[Check]:
         if not apis.complete:
             todo = "kubectl get apiservices shows which; nothing is pruned while one does not answer"
             yield Check(name, "warn", "some API groups do not answer", todo)
-        yield _rights(name, port)
-        yield _clock(name, port)
+        home = session.settings.namespace
+        yield from rights(name, port, home, namespaces)
+        yield _clock(name, port, [*sorted({*namespaces} - {""}), home, "default"])
     except FleetbeatError as error:
         yield Check(name, "fail", str(error), _todo_cluster(error))
 
 
-def _rights(name: str, port: ClusterPort) -> Check:
-    """May we apply everything? Less can be meant, so less is a warning."""
-    attributes = {"verb": "patch", "group": "*", "resource": "*"}
-    review = {
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": attributes},
-    }
-    allowed = port.create(_REVIEW, review).body.get("status", {}).get("allowed")
-    if allowed:
-        return Check(f"{name} rights", "ok", "may patch everything")
-    todo = "bind the ClusterRole cluster-admin, or one that covers all kinds your bundles hold"
-    return Check(f"{name} rights", "warn", "may not patch everything", todo)
-
-
-def _clock(name: str, port: ClusterPort) -> Check:
+def _clock(name: str, port: ClusterPort, namespaces: Sequence[str]) -> Check:
     """The API server stamps what it would create: a dry-run tells its clock, and that server-side apply works."""
     before = time.time()
-    answer = port.apply(CONFIG_MAP, _PROBE, dry_run=True)
+    answer = _tried(port, namespaces)
     stamp = answer.body.get("metadata", {}).get("creationTimestamp")
     if not answer.created or not isinstance(stamp, str):
         return Check(f"{name} apply", "ok", "server-side apply works")
     theirs = datetime.datetime.fromisoformat(stamp).timestamp()
     ahead = theirs + 0.5 - (before + time.time()) / 2  # stamps are cut to whole seconds
     return clock(f"{name} clock", ahead)
+
+
+def _tried(port: ClusterPort, namespaces: Sequence[str]) -> Written:
+    """In the first namespace that is there and open to us. Raises what the first one said when there is none."""
+    first: FleetbeatError | None = None
+    for namespace in namespaces:
+        metadata = {"name": "fleetbeat-doctor", "namespace": namespace}
+        try:
+            return port.apply(CONFIG_MAP, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}, dry_run=True)
+        except (NotYet, Unauthorized) as error:
+            first = first or error
+    raise first or ValueError("no namespace to try")
 
 
 def registry(session: Session, source: Source) -> Iterator[Check]:
@@ -80,7 +73,9 @@ def _todo_cluster(error: FleetbeatError) -> str:
     if isinstance(error, ClusterUnavailable):
         return "does it run, is it reachable from here? Else see server and ca of the Cluster in the catalog"
     if isinstance(error, Unauthorized):
-        return "renew the token or certificate that the Cluster in the catalog names"
+        return (
+            "renew the token or certificate that the Cluster in the catalog names, or grant the right that is missing"
+        )
     return "see the Cluster's entry in the catalog"
 
 

@@ -78,18 +78,22 @@ def _guarded(name: str, ask: Callable[[], Iterable[Check]]) -> list[Check]:
 def _outside(session: Session) -> Iterator[Check]:
     """Clusters and sources of the catalog in force, each once, several at a time: one may take its whole time-out."""
     clusters: dict[str, Cluster] = {}
+    spaces: dict[str, set[str]] = {}
     sources: dict[tuple[str, ...], Source] = {}
     try:
         for name in session.catalogs.names():
             application, cluster = session.application(name)
             source = application.source
             clusters[cluster.name] = cluster
+            spaces.setdefault(cluster.name, set()).update({application.destination.namespace} - {""})
             sources[source.oci, source.tag or "", source.digest or "", source.semver or ""] = source
     except FleetbeatError:
         return  # told by the check of the catalog
     _ = session.source  # imports requests, which two threads must not begin to do at once
     with ThreadPoolExecutor(8) as pool:
-        asked = [pool.submit(lambda c: list(outside.cluster(session, c)), cluster) for cluster in clusters.values()]
+        asked = [
+            pool.submit(lambda c: list(outside.cluster(session, c, spaces[c.name])), one) for one in clusters.values()
+        ]
         asked += [pool.submit(lambda s: list(outside.registry(session, s)), source) for source in sources.values()]
         for answer in asked:
             yield from answer.result()

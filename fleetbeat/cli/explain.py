@@ -125,7 +125,7 @@ class _Question:
         if owner.tool == "Fleetbeat application":
             return {"application": owner.name, "owner": f"Fleetbeat application {owner.name}"}
         if owner.tool == "ApplySet":
-            return {"application": "", "owner": f"ApplySet {owner_name(self._cluster, self._home)(owner.name)}"}
+            return {"application": "", "owner": f"ApplySet {owner_name(self._cluster, self._home)(owner.name).text}"}
         return {"application": "", "owner": str(owner)}
 
     def _last(self, app: str, key: ObjectId) -> tuple[tuple[Entry, ...], tuple[Entry, Write] | None]:

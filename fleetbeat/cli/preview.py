@@ -59,9 +59,10 @@ def preview(
             wanted,
             applyset=applyset_id(parent_name(application.name), settings.namespace),
             owned_kinds=owned,
+            owned_namespaces=parent.spaces if parent else (),
             known={},
             pool=Requests(threads, settings.steps.parallel),
-            owner_name=owner_name(cluster, settings.namespace),
+            owner_name=owner_name(cluster, settings.namespace, application.destination.namespace),
             home=settings.namespace,
             # Hooks of a bundle that they have gone through for run again only when a sync is asked for: no difference.
             hooks_due=asked_for or parent is None or parent.hooks != revision.digest,

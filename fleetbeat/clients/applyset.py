@@ -27,6 +27,9 @@ PINNED = "fleetbeat.dev/pinned"  #: annotation: the digest a person has pinned t
 HOLDS = "fleetbeat.dev/holds"  #: annotation: the holds of the application alone, a JSON list of holds.Hold
 DIGEST = "fleetbeat.dev/digest"  #: annotation: "sha256:…" of the bundle that run was for
 HOOK_KINDS = "fleetbeat.dev/hook-group-kinds"  #: annotation: CSV of Kind.group of objects that hooks may have left
+HOOK_NAMESPACES = "fleetbeat.dev/hook-namespaces"  #: annotation: CSV of the namespaces those may be in
+#: annotation: "true" where the parent's own namespace has members; the additional ones never tell
+MEMBERS_HERE = "fleetbeat.dev/members-here"
 HOOKS = "fleetbeat.dev/hooks"  #: annotation: "sha256:…" of the bundle whose hooks have last gone through
 
 _TOOL = "fleetbeat"
@@ -67,13 +70,20 @@ class Parent:
     namespaces: frozenset[str]  #: namespaces of members, without the parent's own
     digest: str
     body: Body = field(repr=False, compare=False)
-    hook_kinds: frozenset[str] = frozenset()  #: where objects with the label ``inventory.HOOK_OF`` may be
+    hook_kinds: frozenset[str] = frozenset()  #: kinds that objects with the label ``inventory.HOOK_OF`` may be of
+    hook_namespaces: frozenset[str] = frozenset()  #: and where they may be
+    members_here: bool = False  #: are there members in the parent's own namespace?
     hooks: str = ""  #: digest of the bundle whose hooks have last gone through
     pinned: str = ""  #: digest a person has pinned the application to
     claims: frozenset[ObjectId] = frozenset()  #: objects of the bundle that other applications own
     holds: str = ""  #: as ``HOLDS`` has them
     setters: tuple[Manager, ...] = ()  #: who has set ``fleetbeat.dev/self-heal`` on it
     holders: tuple[Manager, ...] = ()  #: and who ``fleetbeat.dev/hold-until``
+
+    @property
+    def spaces(self) -> frozenset[str]:
+        """Every namespace where members may be."""
+        return self.namespaces | ({self.namespace} if self.members_here else frozenset())
 
     @property
     def listing(self) -> str:
@@ -135,6 +145,7 @@ def take(
     namespaces: frozenset[str],
     digest: str,
     hook_kinds: frozenset[str] = frozenset(),
+    hook_namespaces: frozenset[str] = frozenset(),
     pinned: str = "",
     claims: Iterable[ObjectId] = (),
     is_over: Callable[[int], bool] = lambda _: True,
@@ -172,9 +183,10 @@ def take(
             run=run,
             fence=fence,
             group_kinds=group_kinds | (current.group_kinds if current else frozenset()),
-            namespaces=namespaces | (current.namespaces if current else frozenset()),
+            namespaces=namespaces | (current.spaces if current else frozenset()),
             digest=digest,
             hook_kinds=hook_kinds | (current.hook_kinds if current else frozenset()),
+            hook_namespaces=hook_namespaces | (current.hook_namespaces if current else frozenset()),
             pinned=pinned,
             claims=frozenset(claims) | (current.claims if current else frozenset()),
         )
@@ -217,6 +229,7 @@ def shrink(
             namespaces=namespaces,
             digest=digest,
             hook_kinds=current.hook_kinds,
+            hook_namespaces=current.hook_namespaces,
             hooks=hooks,
             pinned=pinned,
             claims=frozenset(claims),
@@ -311,6 +324,7 @@ def _annotated(
     namespaces: frozenset[str],
     digest: str,
     hook_kinds: frozenset[str] = frozenset(),
+    hook_namespaces: frozenset[str] = frozenset(),
     hooks: str = "",
     pinned: str = "",
     claims: frozenset[ObjectId],
@@ -329,11 +343,15 @@ def _annotated(
         RUN: run,
         DIGEST: digest,
         **({HOOK_KINDS: inventory.format_group_kinds(hook_kinds)} if hook_kinds else {}),
+        **({HOOK_NAMESPACES: inventory.format_group_kinds(hook_namespaces)} if hook_namespaces else {}),
         **({HOOKS: hooks} if hooks else {}),
         PINNED: pinned,
     }
     if not pinned:
         del annotations[PINNED]
+    annotations.pop(MEMBERS_HERE, None)
+    if own in namespaces:
+        annotations[MEMBERS_HERE] = "true"
     annotations.pop(inventory.CLAIMS, None)
     if claims:
         annotations[inventory.CLAIMS] = inventory.format_claims(claims)
@@ -364,6 +382,8 @@ def _parse(body: Body) -> Parent:
         digest=annotations.get(DIGEST, ""),
         body=body,
         hook_kinds=inventory.parse_group_kinds(annotations.get(HOOK_KINDS, "")),
+        hook_namespaces=inventory.parse_group_kinds(annotations.get(HOOK_NAMESPACES, "")),
+        members_here=annotations.get(MEMBERS_HERE) == "true",
         hooks=annotations.get(HOOKS, ""),
         pinned=annotations.get(PINNED, ""),
         holds=annotations.get(HOLDS, ""),

@@ -8,7 +8,7 @@ Facts of the API server this relies on (observed on 1.36, held by tests/contract
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any, Literal
@@ -21,8 +21,8 @@ from fleetbeat.clients import cluster_connect, discovery
 from fleetbeat.clients.cluster_errors import Doing
 from fleetbeat.clients.cluster_transport import Answer, Guard, Transport
 from fleetbeat.decisions.inventory import FIELD_MANAGER
-from fleetbeat.errors import ClusterUnavailable, Conflict, Rejected
-from fleetbeat.model import EVENT, ApiResource, ApiSet, Body, Cluster, ObjectId, Propagation
+from fleetbeat.errors import ClusterUnavailable, Conflict, Rejected, Unauthorized
+from fleetbeat.model import EVENT, NAMESPACE, ApiResource, ApiSet, Body, Cluster, ObjectId, Propagation
 from fleetbeat.ports import Absent, Expect, Kept, Seen, Written
 from fleetbeat.settings import Http
 
@@ -95,10 +95,29 @@ class KubernetesCluster:
         return None if answer.status == 404 else _document(doing, answer)
 
     def list(
-        self, resource: ApiResource, *, selector: str = "", namespace: str = "", metadata_only: bool = False
+        self,
+        resource: ApiResource,
+        *,
+        selector: str = "",
+        namespace: str = "",
+        metadata_only: bool = False,
+        instead: Collection[str] = (),
     ) -> list[Body]:
         """Items carry the resource's own apiVersion and kind, which the server leaves out of lists."""
-        return self.listing(resource, selector=selector, namespace=namespace, metadata_only=metadata_only)[0]
+
+        def ask(space: str) -> _Bodies:
+            return self.listing(resource, selector=selector, namespace=space, metadata_only=metadata_only)[0]
+
+        if namespace or not resource.namespaced or not instead:
+            return ask(namespace)
+        return self._transport.connection.refusals.listed(ask, resource, instead, self._is_gone)
+
+    def _is_gone(self, namespace: str) -> bool:
+        """Rights in a namespace go with it. False also when it may not be looked at."""
+        try:
+            return self.get(NAMESPACE, "", namespace) is None
+        except Unauthorized:
+            return False
 
     def listing(
         self, resource: ApiResource, *, selector: str = "", namespace: str = "", metadata_only: bool = False

@@ -26,6 +26,7 @@ from urllib3.util.ssl_ import create_urllib3_context
 from fleetbeat.clients import credentials
 from fleetbeat.clients.breaker import Breaker
 from fleetbeat.clients.discovery import Discovery
+from fleetbeat.clients.refused_lists import RefusedLists
 from fleetbeat.clients.server_clock import ServerClock
 from fleetbeat.errors import ConfigurationError
 from fleetbeat.model import Cluster, Credential
@@ -53,6 +54,7 @@ class Connection:
     discovery: Discovery = field(default_factory=Discovery, repr=False)
     breaker: Breaker = field(default_factory=Breaker, repr=False)
     clock: ServerClock = field(default_factory=ServerClock, repr=False)
+    refusals: RefusedLists = field(default_factory=RefusedLists, repr=False)
 
 
 _connections: OrderedDict[str, tuple[bytes, Connection]] = OrderedDict()

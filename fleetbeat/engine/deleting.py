@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -41,6 +41,7 @@ def find(
     kinds: Iterable[str],
     pool: Requests,
     *,
+    namespaces: Collection[str],
     applyset: str,
     home: str,
     confirmed: bool = False,
@@ -48,8 +49,9 @@ def find(
 ) -> DeletionDecision:
     """What of the application is in the cluster, sorted. Writes nothing.
 
-    ``kinds``: ``Kind.group`` of everything it may have. Raises NotYet when one of them cannot be asked for: the record
-    of where its objects are goes last, so none may be out of sight. ``confirmed``, ``usual``: as for ``to_delete``.
+    ``kinds``: ``Kind.group`` of everything it may have; ``namespaces``: where. Raises NotYet when one of them cannot be
+    asked for: the record of where its objects are goes last, so none may be out of sight. ``confirmed``, ``usual``: as
+    for ``to_delete``.
     """
     kinds = sorted(kinds)
     if not apis.complete:
@@ -59,7 +61,7 @@ def find(
                 f"nothing is deleted: some API groups do not answer, so it is not known whether there are objects of "
                 f"{', '.join(unseen)}. See: kubectl get apiservices"
             )
-    live = observe(cluster, apis, applyset, kinds, pool)
+    live = observe(cluster, apis, applyset, kinds, pool, namespaces=namespaces)
     metas = [ObjectMeta.of(key.group, key.kind, body) for key, body in live.items()]
     return to_delete(metas, applyset=applyset, home=home, confirmed=confirmed, usual=usual)
 
@@ -164,16 +166,19 @@ def unhook(
     applyset: str,
     pool: Requests,
     usual: Permission = "true",
+    *,
+    namespaces: Collection[str],
 ) -> list[ObjectId]:
     """Delete every object that hooks of the application have left. Returns those that are not gone yet. Safe to repeat.
 
     A Namespace or definition that would take along what others have in it is left as it is. ``kinds``: ``Kind.group``
-    of everything hooks may have made. ``usual``: the application's option Delete. Raises the cluster's errors.
+    of everything hooks may have made, in ``namespaces``. ``usual``: the application's option Delete. Raises the
+    cluster's errors.
     """
     resources = [found for kind in sorted(kinds) if (found := apis.find(*split_group_kind(kind)))]
     there: list[ObjectId] = []
     for resource in resources:
-        bodies = cluster.list(resource, selector=f"{HOOK_OF}={applyset}", metadata_only=True)
+        bodies = cluster.list(resource, selector=f"{HOOK_OF}={applyset}", metadata_only=True, instead=namespaces)
         metas = [ObjectMeta.of(resource.group, resource.kind, body) for body in bodies]
         mine = [
             meta

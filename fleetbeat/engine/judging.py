@@ -6,12 +6,13 @@ import threading
 
 from fleetbeat.decisions.health import binds_late, health, is_ignored, reporting
 from fleetbeat.decisions.health.custom import by_kind
-from fleetbeat.errors import FleetbeatError, LostLock
+from fleetbeat.errors import FleetbeatError, LostLock, Unauthorized
 from fleetbeat.model import ApiResource, ApiSet, Application, Body
 from fleetbeat.model_results import Health
 from fleetbeat.ports import ClusterPort
 
 _STORAGE_CLASS = ApiResource("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False)
+_UNREAD = "whether it waits for its first Pod cannot be told without the right to list StorageClasses"
 
 
 class Judge:
@@ -23,6 +24,7 @@ class Judge:
         self._has_status = reporting(apis.resources)
         self._lock = threading.Lock()
         self._late_binding: frozenset[str] | None = None
+        self._unread = False  #: may the classes not be read?
 
     def health(self, live: Body | None) -> Health:
         """Never raises but LostLock. An object that asks to be left out is Healthy, with that as the message."""
@@ -31,13 +33,17 @@ class Judge:
         if is_ignored(live):
             return Health("Healthy", "asks not to be judged (ignore-healthcheck)")
         api_version, kind = str(live.get("apiVersion", "")), str(live.get("kind", ""))
-        return health(
+        unbound = _unbound_claim(live)
+        found = health(
             live,
             rules=self._rules,
             has_status=self._has_status.get((api_version.rpartition("/")[0], kind)),
             now=self._cluster.now(),  # ages are of the server's stamps, and hosts' clocks may be wrong
-            late_binding=self._classes() if _unbound_claim(live) else (),
+            late_binding=self._classes() if unbound else (),
         )
+        if unbound and self._unread and found.status == "Progressing":
+            return Health(found.status, f"{found.message}; {_UNREAD}")
+        return found
 
     def _classes(self) -> frozenset[str]:
         """Names of the classes that wait for a first Pod; none when they may not be read: the claim is waited for."""
@@ -47,8 +53,8 @@ class Judge:
                     listed = self._cluster.list(_STORAGE_CLASS)
                 except LostLock:
                     raise
-                except FleetbeatError:
-                    listed = []
+                except FleetbeatError as error:
+                    listed, self._unread = [], isinstance(error, Unauthorized)
                 self._late_binding = frozenset(body["metadata"]["name"] for body in listed if binds_late(body))
             return self._late_binding
 

@@ -1,14 +1,17 @@
 """Requests of one step in parallel: a bounded number at once, and none under way after the step has ended.
 
-The threads are shared by all steps of a process. A step has at most ``at_once`` calls among them, so that an
-application of 5,000 objects lets one of five go first in between (field case j9).
+The threads are shared by all steps of a process, but each cluster has so many of them at most: one that hangs takes
+none from another's requests. A step has at most ``at_once`` calls among its cluster's, so that an application of 5,000
+objects lets one of five go first in between (field case j9).
 """
 
 from __future__ import annotations
 
+import threading
+from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 from fleetbeat.errors import LostLock
 
@@ -16,10 +19,74 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-class Requests:
-    """Thread-safe: one for a process, used by many steps."""
+class Threads(Protocol):
+    """Where calls run: an executor, or a cluster's share of one."""
 
-    def __init__(self, threads: Executor, at_once: int) -> None:
+    def submit(self, call: Callable[[T], R], item: T, /) -> Future[R]: ...
+
+
+class Lane:
+    """At most ``width`` calls at once on threads that others use too, begun in the order they came. Thread-safe."""
+
+    def __init__(self, threads: Executor, width: int) -> None:
+        self._threads = threads
+        self._width = width
+        self._lock = threading.Lock()
+        self._queue: deque[tuple[Future[Any], Callable[[Any], Any], Any]] = deque()
+        self._running = 0
+
+    def submit(self, call: Callable[[T], R], item: T, /) -> Future[R]:
+        future: Future[R] = Future()
+        with self._lock:
+            self._queue.append((future, call, item))
+            if self._running == self._width:
+                return future
+            self._running += 1
+        self._threads.submit(self._work)
+        return future
+
+    def _work(self) -> None:
+        """One thread's share: until nothing is left to begin."""
+        while True:
+            with self._lock:
+                if not self._queue:
+                    self._running -= 1
+                    return
+                future, call, item = self._queue.popleft()
+            future.set_running_or_notify_cancel()
+            try:
+                result = call(item)
+            except BaseException as error:  # noqa: BLE001 - it is the waiting step's to raise
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+
+
+class Lanes:
+    """For each cluster a lane of the same threads. Thread-safe: one for a process."""
+
+    def __init__(self, threads: Executor, *, width: int, at_once: int) -> None:
+        """``width``: calls of one cluster at once; ``at_once``: of one step, in the same lane.
+
+        ``threads`` must be able to hold every call that the process' steps may have at once.
+        """
+        self._threads = threads
+        self._width = width
+        self._at_once = at_once
+        self._lock = threading.Lock()
+        self._lanes: dict[str, Requests] = {}
+
+    def of(self, cluster: str) -> Requests:
+        with self._lock:
+            if cluster not in self._lanes:
+                self._lanes[cluster] = Requests(Lane(self._threads, self._width), self._at_once)
+            return self._lanes[cluster]
+
+
+class Requests:
+    """Thread-safe: one for a cluster in a process, used by many steps."""
+
+    def __init__(self, threads: Threads, at_once: int) -> None:
         self._threads = threads
         self._at_once = at_once
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from fleetbeat.decisions.bypasses import Bypasses
 from fleetbeat.decisions.changes import fingerprint
 from fleetbeat.decisions.hooks import OF_A_SYNC, SyncPhase, is_hook
-from fleetbeat.decisions.inventory import group_kinds
+from fleetbeat.decisions.inventory import group_kinds, namespaces
 from fleetbeat.decisions.waves import Stage
 from fleetbeat.decisions.waves import plan as waves
 from fleetbeat.engine.compare import Comparer, Comparison, account_of
@@ -33,6 +33,7 @@ def make_plan(
     *,
     applyset: str,
     owned_kinds: Iterable[str],
+    owned_namespaces: Collection[str] = (),
     known: Mapping[ObjectId, Known],
     pool: Requests,
     owner_name: Callable[[str], SetOwner] = SetOwner,
@@ -47,10 +48,11 @@ def make_plan(
     """The plan, and the comparison behind it (``fleetbeat diff`` shows the bodies).
 
     ``owned_kinds``: ``Kind.group`` of everything the ApplySet parent lists; empty before the first sync, which then
-    needs no LIST. ``known``: what the last run left. A plan with failed results has no stages: nothing is to be
-    written then. Manifests that ask to be left out (``hook: Skip``) are in nobody's stage, and their live copies, if an
-    earlier bundle applied them, stay as they are. ``home``: the namespace of the ApplySet parents, never pruned:
-    the record of what every application owns in this cluster would go with it. ``confirmed``, ``may_empty``: as
+    needs no LIST. ``owned_namespaces``: where it says they are, and where else to look if not everywhere is allowed is
+    told by ``known``, what the last run left, and by the manifests. A plan with failed results has no stages: nothing
+    is to be written then. Manifests that ask to be left out (``hook: Skip``) are in nobody's stage, and their live
+    copies, if an earlier bundle applied them, stay as they are. ``home``: the namespace of the ApplySet parents, never
+    pruned: the record of what every application owns in this cluster would go with it. ``confirmed``, ``may_empty``: as
     for ``plan_pruning``. ``truces``: which fields of unchanged manifests are fought over and left alone for now.
     ``bypasses``: what is to stay as it is; None = what the application itself says of that.
     ``hooks_due``: this run, ``run``, runs hooks (``hook_runs.due``); they are tried out here and are nobody's members.
@@ -60,7 +62,8 @@ def make_plan(
     wanted = [key for stage in order for key in stage.ids if key not in hooks]
     left_out = {m.id for m in manifests}.difference(wanted)
     kinds = frozenset(owned_kinds) | group_kinds(known)
-    live = observe(cluster, apis, applyset, kinds, pool)
+    spaces = namespaces([*known, *wanted]).union(owned_namespaces)
+    live = observe(cluster, apis, applyset, kinds, pool, namespaces=spaces)
     missing = _missing_namespace(cluster, application, wanted)
     coming = [m.id.name for m in manifests if hooks_due and m.id in hooks and m.id.group_kind == "Namespace"]
     absent = [name for name in coming if cluster.get(NAMESPACE, "", name) is None]

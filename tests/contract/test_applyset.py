@@ -206,7 +206,7 @@ def test_shrink(cluster: LocalCluster, kube: KubernetesCluster, namespace: str) 
     assert (small.group_kinds, small.namespaces, small.digest) == ({"Secret"}, {"shop"}, "sha256:b")
     assert (small.fence, small.run) == (5, "r1")
     position = cluster.audit_position()
-    assert applyset.shrink(kube, small, frozenset({"Secret"}), frozenset({"shop", namespace}), "sha256:b") == small
+    assert applyset.shrink(kube, small, frozenset({"Secret"}), frozenset({"shop"}), "sha256:b") == small
     assert writes(cluster, namespace, position) == []
 
 
@@ -348,3 +348,20 @@ def test_endless_conflicts_end_as_a_lost_lock(kube: KubernetesCluster, namespace
         take(crowded, namespace, 6, "r2")
     with pytest.raises(LostLock, match="3 times over"):
         applyset.shrink(crowded, parent, frozenset(), frozenset(), DIGEST)
+
+
+def test_members_beside_the_parent_and_namespaces_of_hooks_are_remembered(
+    cluster: LocalCluster, kube: KubernetesCluster, namespace: str
+) -> None:
+    """What the additional namespaces do not say, for whoever may look into some namespaces only."""
+    first = take(kube, namespace, hook_namespaces=frozenset({"jobs"}))
+    assert (first.members_here, first.spaces, first.hook_namespaces) == (False, {"shop", "shop-jobs"}, {"jobs"})
+    second = take(kube, namespace, 6, "r2", namespaces=frozenset({namespace}))
+    assert second.members_here
+    assert second.spaces == {"shop", "shop-jobs", namespace}
+    third = take(kube, namespace, 7, "r3", hook_namespaces=frozenset({"more"}))
+    assert (third.members_here, third.hook_namespaces) == (True, {"jobs", "more"})
+    assert applyset.read(kube, namespace, APP) == third
+    small = applyset.shrink(kube, third, frozenset({"Secret"}), frozenset({"shop"}), DIGEST)
+    assert (small.members_here, small.spaces, small.hook_namespaces) == (False, {"shop"}, {"jobs", "more"})
+    assert "fleetbeat.dev/members-here" not in live(cluster, namespace)["annotations"]

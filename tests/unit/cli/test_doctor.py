@@ -218,5 +218,5 @@ def test_strangers_with_our_package_names(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_the_clusters_clock_is_the_stamp_of_a_dry_run() -> None:
-    found = [check for check in checks_outside.cluster(Fake(), Cluster("prod")) if check.name.endswith("clock")]
+    found = [check for check in checks_outside.cluster(Fake(), Cluster("prod"), []) if check.name.endswith("clock")]
     assert "behind this machine's" in found[0].detail

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from waiting import wait_for
 
-from fleetbeat.engine.parallel import Requests
+from fleetbeat.engine.parallel import Lanes, Requests
 from fleetbeat.errors import ClusterUnavailable, LostLock
 
 
@@ -111,3 +111,56 @@ def test_a_lost_lock_is_the_error_that_counts(threads: ThreadPoolExecutor) -> No
 
     with pytest.raises(LostLock):
         Requests(threads, 2).map(call, [ClusterUnavailable("gone"), LostLock("taken over")])
+
+
+def test_a_cluster_that_hangs_takes_no_threads_of_another() -> None:
+    """Whatever is waited for there: each cluster has its own share, and no more than that in flight."""
+    with ThreadPoolExecutor(64) as pool:
+        lanes = Lanes(pool, width=4, at_once=3)
+        gate, full, lock = threading.Event(), threading.Event(), threading.Lock()
+        now = most = 0
+
+        def hang(_: int) -> None:
+            nonlocal now, most
+            with lock:
+                now += 1
+                most = max(most, now)
+                if now == 4:
+                    full.set()
+            gate.wait(30)
+            with lock:
+                now -= 1
+
+        steps = [threading.Thread(target=lanes.of("hung").map, args=(hang, range(20))) for _ in range(3)]
+        try:
+            for step in steps:
+                step.start()
+            assert full.wait(30)
+            assert lanes.of("well").map(lambda n: n + 1, range(100)) == list(range(1, 101))
+            assert not gate.is_set()
+        finally:
+            gate.set()
+            for step in steps:
+                step.join(30)
+        assert (now, most) == (0, 4)
+        assert lanes.of("hung") is lanes.of("hung")
+
+
+def test_calls_of_a_cluster_begin_in_the_order_they_came() -> None:
+    with ThreadPoolExecutor(8) as pool:
+        lanes = Lanes(pool, width=1, at_once=8)
+        begun: list[int] = []
+        lanes.of("prod").map(begun.append, range(50))
+    assert begun == list(range(50))
+
+
+def test_an_error_in_a_lane_is_the_steps_and_the_lane_goes_on() -> None:
+    def fail(_: int) -> None:
+        raise ClusterUnavailable("gone")
+
+    with ThreadPoolExecutor(8) as pool:
+        requests = Lanes(pool, width=2, at_once=2).of("prod")
+        for _ in range(3):  # more often than the lane is wide
+            with pytest.raises(ClusterUnavailable):
+                requests.map(fail, range(5))
+        assert requests.map(lambda n: n, range(5)) == [0, 1, 2, 3, 4]
