@@ -24,7 +24,7 @@ class Api:
         self._server = server
         self._token = token
         self._pool = urllib3.PoolManager(
-            maxsize=16, ca_cert_data=ca_pem, retries=False, timeout=urllib3.Timeout(connect=3.0, read=30.0)
+            maxsize=16, ca_cert_data=ca_pem, retries=False, timeout=urllib3.Timeout(connect=30.0, read=30.0)
         )
 
     def request(

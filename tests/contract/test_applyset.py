@@ -7,6 +7,7 @@ import uuid
 from typing import Any
 
 import pytest
+from unhurried import UNHURRIED
 
 from fleetbeat import __version__
 from fleetbeat.clients import applyset
@@ -17,7 +18,6 @@ from fleetbeat.errors import Conflict, LostLock, NotYet, Refused
 from fleetbeat.local.cluster import Cluster as LocalCluster
 from fleetbeat.model import Body, Cluster, Credential, ObjectId, SecretText
 from fleetbeat.ports import Written
-from fleetbeat.settings import Http
 
 APP = "shop"
 DIGEST = "sha256:" + "a" * 64
@@ -26,7 +26,7 @@ DIGEST = "sha256:" + "a" * 64
 @pytest.fixture
 def kube(cluster: LocalCluster) -> KubernetesCluster:
     ca, token = Credential(inline=SecretText(cluster.ca_pem)), Credential(inline=SecretText(cluster.token))
-    return KubernetesCluster.connect(Cluster(name="test", server=cluster.server, ca=ca, token=token), http=Http())
+    return KubernetesCluster.connect(Cluster(name="test", server=cluster.server, ca=ca, token=token), http=UNHURRIED)
 
 
 def take(kube: KubernetesCluster, namespace: str, fence: int = 5, run: str = "r1", **fields: Any) -> Parent:

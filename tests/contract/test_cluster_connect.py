@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
+from unhurried import UNHURRIED
 
 from fleetbeat.clients import cluster_connect
 from fleetbeat.clients.cluster import KubernetesCluster
@@ -19,7 +20,6 @@ from fleetbeat.errors import ClusterUnavailable, ConfigurationError, Unauthorize
 from fleetbeat.local.certificates import Authority
 from fleetbeat.local.cluster import Cluster as LocalCluster
 from fleetbeat.model import ApiResource, Cluster, Credential, SecretText
-from fleetbeat.settings import Http
 
 NAMESPACE = ApiResource("", "v1", "Namespace", "namespaces", False)
 REVIEW = ApiResource("authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", False)
@@ -38,7 +38,7 @@ def inline(text: str) -> Credential:
 
 
 def connect(definition: Cluster) -> KubernetesCluster:
-    return KubernetesCluster.connect(definition, http=Http())
+    return KubernetesCluster.connect(definition, http=UNHURRIED)
 
 
 def user(kube: KubernetesCluster) -> str:

@@ -11,13 +11,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from unhurried import UNHURRIED
 
 from fleetbeat.clients.cluster import KubernetesCluster
 from fleetbeat.clients.cluster_transport import Transport
 from fleetbeat.errors import ClusterUnavailable, Conflict, FleetbeatError, LostLock, NotYet, Unauthorized
 from fleetbeat.model import ApiResource, Body, Cluster, Credential, SecretText
 from fleetbeat.ports import Absent, Seen
-from fleetbeat.settings import Http
 
 CONFIG_MAP = ApiResource("", "v1", "ConfigMap", "configmaps", True)
 BODY: Body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings", "namespace": "shop"}}
@@ -123,7 +123,7 @@ def script() -> Iterator[Script]:
 
 def connect(url: str, **fields: Any) -> KubernetesCluster:
     token = Credential(inline=SecretText(TOKEN))
-    return KubernetesCluster.connect(Cluster(name="prod", server=url, token=token, **fields), http=Http(), pool=4)
+    return KubernetesCluster.connect(Cluster(name="prod", server=url, token=token, **fields), http=UNHURRIED, pool=4)
 
 
 class Pauses(list[float]):

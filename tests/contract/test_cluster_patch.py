@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from unhurried import UNHURRIED
 
 from fleetbeat.clients.cluster import KubernetesCluster
 from fleetbeat.errors import Conflict, LostLock
 from fleetbeat.local.cluster import Cluster as LocalCluster
 from fleetbeat.model import ApiResource, Body, Cluster, Credential, SecretText
 from fleetbeat.ports import Absent
-from fleetbeat.settings import Http
 
 CONFIG_MAP = ApiResource("", "v1", "ConfigMap", "configmaps", True)
 
@@ -24,7 +24,7 @@ def kube(cluster: LocalCluster) -> KubernetesCluster:
         ca=Credential(inline=SecretText(cluster.ca_pem)),
         token=Credential(inline=SecretText(cluster.token)),
     )
-    return KubernetesCluster.connect(described, http=Http())
+    return KubernetesCluster.connect(described, http=UNHURRIED)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from unhurried import UNHURRIED
 from waiting import wait_for
 
 from fleetbeat.clients import cluster as cluster_module
@@ -15,7 +16,6 @@ from fleetbeat.clients.server_clock import ServerClock
 from fleetbeat.local.cluster import Cluster as LocalCluster
 from fleetbeat.model import ApiResource, ApiSet, Body, Cluster, Credential, SecretText
 from fleetbeat.ports import Absent, Seen
-from fleetbeat.settings import Http
 
 CONFIG_MAP = ApiResource("", "v1", "ConfigMap", "configmaps", True)
 NAMESPACE = ApiResource("", "v1", "Namespace", "namespaces", False)
@@ -28,7 +28,9 @@ UNKNOWN = ApiResource("nowhere.example.com", "v1", "Thing", "things", True)
 def kube(cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> KubernetesCluster:
     monkeypatch.setattr(cluster_connect, "_connections", type(cluster_connect._connections)())  # nothing cached
     ca, token = Credential(inline=SecretText(cluster.ca_pem)), Credential(inline=SecretText(cluster.token))
-    connected = KubernetesCluster.connect(Cluster(name="test", server=cluster.server, ca=ca, token=token), http=Http())
+    connected = KubernetesCluster.connect(
+        Cluster(name="test", server=cluster.server, ca=ca, token=token), http=UNHURRIED
+    )
     return connected.acting(AGENT, None)
 
 

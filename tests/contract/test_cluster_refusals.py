@@ -6,13 +6,13 @@ import time
 from typing import Any
 
 import pytest
+from unhurried import UNHURRIED
 
 from fleetbeat.clients.cluster import KubernetesCluster
 from fleetbeat.errors import FleetbeatError, NotYet, Rejected, Unauthorized
 from fleetbeat.local.cluster import Cluster as LocalCluster
 from fleetbeat.model import ApiResource, Body, Cluster, Credential, SecretText
 from fleetbeat.ports import Absent, Seen, Written
-from fleetbeat.settings import Http
 
 CONFIG_MAP = ApiResource("", "v1", "ConfigMap", "configmaps", True)
 SECRET = ApiResource("", "v1", "Secret", "secrets", True)
@@ -28,7 +28,7 @@ def connect(cluster: LocalCluster, token: str | None = None) -> KubernetesCluste
             ca=Credential(inline=SecretText(cluster.ca_pem)),
             token=Credential(inline=SecretText(token or cluster.token)),
         ),
-        http=Http(),
+        http=UNHURRIED,
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
+from unhurried import UNHURRIED
 from waiting import wait_for
 
 from fleetbeat.clients import cluster_connect, cluster_watch
@@ -15,14 +16,13 @@ from fleetbeat.clients.cluster_watch import Event, Listed, follow
 from fleetbeat.errors import FleetbeatError, NotYet, Unauthorized
 from fleetbeat.local.cluster import Cluster as LocalCluster
 from fleetbeat.model import CONFIG_MAP, ApiResource, Cluster, Credential, SecretText
-from fleetbeat.settings import Http
 
 LABEL = "applyset.kubernetes.io/part-of"
 
 
 def connect(local: LocalCluster, token: str = "") -> KubernetesCluster:
     ca, credential = Credential(inline=SecretText(local.ca_pem)), Credential(inline=SecretText(token or local.token))
-    return KubernetesCluster.connect(Cluster(name="test", server=local.server, ca=ca, token=credential), http=Http())
+    return KubernetesCluster.connect(Cluster(name="test", server=local.server, ca=ca, token=credential), http=UNHURRIED)
 
 
 @pytest.fixture

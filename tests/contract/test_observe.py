@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from unhurried import UNHURRIED
 from waiting import wait_for
 
 from fleetbeat import keys
@@ -20,7 +21,6 @@ from fleetbeat.errors import ClusterUnavailable, Unauthorized
 from fleetbeat.local.cluster import Cluster
 from fleetbeat.model import Cluster as ClusterEntry
 from fleetbeat.model import Credential, ObjectId, SecretText
-from fleetbeat.settings import Http
 
 KINDS = (("", "ConfigMap"), ("", "Secret"), ("", "ServiceAccount"))
 
@@ -37,7 +37,7 @@ def connect(cluster: Cluster, token: str, name: str) -> KubernetesCluster:
         ca=Credential(inline=SecretText(cluster.ca_pem)),
         token=Credential(inline=SecretText(token)),
     )
-    return KubernetesCluster.connect(entry, http=Http())
+    return KubernetesCluster.connect(entry, http=UNHURRIED)
 
 
 def agent() -> str:
@@ -204,7 +204,7 @@ def test_rights_per_namespace_are_enough(store: Store, cluster: Cluster, namespa
         client_certificate=Credential(inline=SecretText(certificate.certificate)),
         client_key=Credential(inline=SecretText(certificate.key)),
     )
-    kube = KubernetesCluster.connect(entry, http=Http()).acting(agent(), None)
+    kube = KubernetesCluster.connect(entry, http=UNHURRIED).acting(agent(), None)
     config_maps = f"/api/v1/namespaces/{namespace}/configmaps"
     wait_for(lambda: may_list(cluster, user, namespace), what="the server to know the binding")
     apps = [f"app-{uuid.uuid4().hex[:6]}" for _ in range(3)]

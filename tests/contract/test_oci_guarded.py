@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
 from token_server import TokenServer
+from unhurried import UNHURRIED
 
 from fleetbeat.clients.oci import OciSource
 from fleetbeat.clients.oci_push import push
@@ -21,10 +22,10 @@ from fleetbeat.errors import (
 )
 from fleetbeat.local.registry import Registry, TokenAuth
 from fleetbeat.model import Credential, RegistryAuth, SecretText, Source
-from fleetbeat.settings import Bundles, Http
+from fleetbeat.settings import Bundles
 
 FILES = {"deploy/web.yaml": b"kind: Deployment\n", "cm.yaml": b"kind: ConfigMap\n"}
-source = OciSource(Http(), Bundles())
+source = OciSource(UNHURRIED, Bundles())
 
 
 def unpacked(layer: bytes) -> dict[str, bytes]:
@@ -56,7 +57,7 @@ def test_private_ca_and_basic_auth(guarded: Registry, folder: Path, tmp_path: Pa
     (tmp_path / "ca.pem").write_text(guarded.ca_pem or "")
     ca = Credential(file=str(tmp_path / "ca.pem"))
     auth = login("ann", "pw-ann")
-    pushed = push(folder, f"{guarded.host}/g7/a:v1", auth=auth, ca=ca)
+    pushed = push(folder, f"{guarded.host}/g7/a:v1", auth=auth, ca=ca, http=UNHURRIED)
     wanted = Source(f"{guarded.host}/g7/a", tag="v1", ca=ca, auth=auth)
     assert source.pull(wanted, source.resolve(wanted)).revision.digest == pushed.digest
     skipping = Source(f"{guarded.host}/g7/a", tag="v1", insecure_skip_tls_verify=True, auth=auth)
@@ -91,7 +92,7 @@ def test_two_users_on_one_host_at_once(guarded: Registry, folder: Path) -> None:
     """Field case g8."""
     ca = Credential(inline=SecretText(guarded.ca_pem or ""))
     for user in ("ann", "bob"):
-        push(folder, f"{guarded.host}/g8/{user}:v1", auth=login(user, f"pw-{user}"), ca=ca)
+        push(folder, f"{guarded.host}/g8/{user}:v1", auth=login(user, f"pw-{user}"), ca=ca, http=UNHURRIED)
     failures: list[BaseException] = []
 
     def ask(user: str, right: bool) -> None:

@@ -8,6 +8,7 @@ import uuid
 from pathlib import Path
 
 import pytest
+from unhurried import UNHURRIED
 
 from fleetbeat.clients.oci import OciSource
 from fleetbeat.clients.oci_push import push
@@ -22,7 +23,7 @@ from fleetbeat.errors import (
 )
 from fleetbeat.local.registry import Registry
 from fleetbeat.model import RegistryAuth, Revision, Source
-from fleetbeat.settings import Bundles, Http
+from fleetbeat.settings import Bundles
 
 FILES = {"deploy/web.yaml": b"kind: Deployment\n", "cm.yaml": b"kind: ConfigMap\n"}
 NOTES = {
@@ -30,7 +31,7 @@ NOTES = {
     artifact.REVISION: "main@sha1:" + "a" * 40,
     artifact.CREATED: "2026-11-30T10:00:00Z",
 }
-source = OciSource(Http(), Bundles())
+source = OciSource(UNHURRIED, Bundles())
 
 
 def unpacked(layer: bytes) -> dict[str, bytes]:
@@ -65,7 +66,7 @@ def push_manifest(place: str, layers: list[tuple[str, bytes]], tag: str, **more:
         "layers": [artifact.Descriptor.of(content, kind).as_json() for kind, content in layers],
     } | more
     raw = json.dumps(manifest).encode()
-    with Connection(repository, Http(), RegistryAuth(), plain_http=True) as connection:
+    with Connection(repository, UNHURRIED, RegistryAuth(), plain_http=True) as connection:
         for content in (artifact.EMPTY, *(content for _, content in layers)):
             connection.put_blob(content)
         connection.put_manifest(raw, tag)
@@ -157,7 +158,7 @@ def test_missing_tag_digest_and_repository(place: str, folder: Path) -> None:
 
 def test_limits_hold_before_the_layer_is_fetched(place: str, folder: Path) -> None:
     pushed = push(folder, f"{place}:v1", plain_http=True)
-    small = OciSource(Http(), Bundles(max_layer=10))
+    small = OciSource(UNHURRIED, Bundles(max_layer=10))
     with pytest.raises(BundleTooLarge, match="FLEETBEAT_BUNDLES_MAX_LAYER"):
         small.pull(Source(place, plain_http=True), pushed)
     with pytest.raises(BundleTooLarge, match="FLEETBEAT_BUNDLES_MAX_LAYER"):
@@ -218,7 +219,7 @@ def test_index_with_one_manifest_is_followed(registry: Registry, folder: Path) -
     pushed = push(folder, f"{place}:v1", annotations=NOTES, plain_http=True)
     repository = references.parse(place)
     assert isinstance(repository, references.Repository)
-    with Connection(repository, Http(), RegistryAuth(), plain_http=True) as connection:
+    with Connection(repository, UNHURRIED, RegistryAuth(), plain_http=True) as connection:
         size = len(connection.manifest(pushed.digest))
         entry = artifact.Descriptor(artifact.OCI_MANIFEST, pushed.digest, size).as_json()
         index = {"schemaVersion": 2, "mediaType": artifact.OCI_INDEX, "manifests": [entry]}

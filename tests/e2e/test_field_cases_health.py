@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from fleet import Fleet, config_map, in_wave, run
+from unhurried import UNHURRIED
 from waiting import wait_for
 
 from fleetbeat.clients.cluster import KubernetesCluster
@@ -20,7 +21,6 @@ from fleetbeat.local.cluster import Cluster
 from fleetbeat.model import Application, Credential, Destination, SecretText, Source
 from fleetbeat.model import Cluster as Described
 from fleetbeat.model_results import Health
-from fleetbeat.settings import Http
 
 MERGE = "application/merge-patch+json"
 GROUP = "health.example.com"
@@ -94,7 +94,7 @@ def judge(fleet: Fleet) -> Judge:
         ca=Credential(inline=SecretText(running.ca_pem)),
         token=Credential(inline=SecretText(running.token)),
     )
-    kube = KubernetesCluster.connect(described, http=Http(), pool=2)
+    kube = KubernetesCluster.connect(described, http=UNHURRIED, pool=2)
     return Judge(Application("judge", Source("./x"), Destination(running.name)), kube, kube.api_set(refresh=True))
 
 

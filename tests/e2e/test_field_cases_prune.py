@@ -13,6 +13,7 @@ from departing import DELETE, objects, parent, removed
 from fleet import PATIENT, Fleet, config_map, in_wave, outcomes, words
 from hooking import hook
 from people import Hands, quiet
+from unhurried import UNHURRIED
 from waiting import wait_for
 
 from fleetbeat import model
@@ -20,7 +21,6 @@ from fleetbeat.clients.cluster import KubernetesCluster
 from fleetbeat.decisions.inventory import PART_OF, applyset_id, parent_name
 from fleetbeat.local.cluster import Cluster
 from fleetbeat.model import Credential, SecretText
-from fleetbeat.settings import Http
 
 FINALIZER = "hold.example.com/on"
 SYNC_OPTIONS = "argocd.argoproj.io/sync-options"
@@ -644,7 +644,7 @@ def test_one_api_group_that_does_not_answer_prunes_nothing(make_fleet: Callable[
 def _complete(cluster: Cluster) -> bool:
     ca, token = Credential(inline=SecretText(cluster.ca_pem)), Credential(inline=SecretText(cluster.token))
     described = model.Cluster(name=cluster.name, server=cluster.server, ca=ca, token=token)
-    return KubernetesCluster.connect(described, http=Http()).api_set(refresh=True).complete
+    return KubernetesCluster.connect(described, http=UNHURRIED).api_set(refresh=True).complete
 
 
 def _pruned(entry: dict[str, Any]) -> dict[str, str]:

@@ -13,11 +13,11 @@ from typing import Any
 import lying_registry
 from fleet import Fleet
 from stories import Publish, Story, files
+from unhurried import UNHURRIED
 
 from fleetbeat.clients.oci_registry import Connection
 from fleetbeat.decisions import artifact, bundles, references
 from fleetbeat.model import RegistryAuth
-from fleetbeat.settings import Http
 
 MIB = 1024 * 1024
 
@@ -82,7 +82,7 @@ def store(fleet: Fleet, app: str, layers: Iterable[bytes], *manifests: bytes) ->
     """Push layers and manifests as they are; the last manifest gets the tag."""
     repository = references.parse(fleet.repository(app))
     assert isinstance(repository, references.Repository)
-    with Connection(repository, Http(), RegistryAuth(), plain_http=True) as connection:
+    with Connection(repository, UNHURRIED, RegistryAuth(), plain_http=True) as connection:
         for content in (artifact.EMPTY, *layers):
             connection.put_blob(content)
         for number, manifest in enumerate(manifests, start=1):
