@@ -55,7 +55,8 @@ def look_at(celery: Celery, shared: Parts, app: str, look: Look) -> str:
         "digest": look.state.get("digest", ""),
         "tag": look.state.get("tag", ""),
     }
-    fence = shared.runs.start(app, run, fields, event=began({**fields, "run": run}), request=request)
+    told = began({**fields, "run": run})
+    fence = shared.runs.start(app, run, fields, event=told, request=request, seen=look)
     if fence is None:
         return "another run has begun"
     chain.publish(celery, app, run, step, fence, None)

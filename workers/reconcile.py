@@ -175,7 +175,7 @@ def _begin(
         "repeats": request.get("repeats", ""),
     }
     event = events.began({**fields, "run": run}, drifted)
-    fence = shared.runs.start(app, run, fields, event=event, request=request.get("id", ""))
+    fence = shared.runs.start(app, run, fields, event=event, request=request.get("id", ""), seen=look)
     if fence is None:
         return "another run has begun"
     chain.publish(celery, app, run, step, fence, None)

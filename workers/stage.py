@@ -370,7 +370,7 @@ class Stage:
         steps, timeout = self.work.parts.settings.steps, self.where.application.sync.timeout
         now, applied = self.work.turn.now(), self.stage.part in ("prerequisites", "objects")
         left = self.begun + timeout - now
-        if left <= 0:
+        if left <= 0 and looks:  # one look there is, however long the writing took: it knows what is not well, and why
             told = f"{self.stage.title} is not ready after {timeout:.0f} s: {message}"
             return failed(waiting.Timeout(waiting.advised(told) if applied else told))
         if seen:

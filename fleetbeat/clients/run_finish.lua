@@ -59,17 +59,21 @@ again = again or (to_slot and redis.call('HEXISTS', KEYS[1], 'noticed') == 1)
 -- What was seen of the cluster before this moment knows less than the run did (clients/observe.py).
 redis.call('HSET', KEYS[5], 'ended', now)
 redis.call('DEL', KEYS[1], KEYS[2])
-local at = now
+local rhythm, at = redis.call('HGET', KEYS[8], ARGV[1]), now
 if not again and not to_slot then
   at = now + ARGV[5]
 elseif not again then
-  local period, offset = string.match(redis.call('HGET', KEYS[8], ARGV[1]) or '180000:0', '^(%d+):(%d+)$')
+  local period, offset = string.match(rhythm or '180000:0', '^(%d+):(%d+)$')
   at = now - (now - offset) % period + period
   if by ~= '' then
     at = math.max(now, math.min(at, tonumber(by)))
   end
 end
-redis.call('ZADD', KEYS[3], at, ARGV[1])
+if rhythm then
+  redis.call('ZADD', KEYS[3], at, ARGV[1])
+else
+  redis.call('ZREM', KEYS[3], ARGV[1]) -- left the catalog while the run was under way, which alone kept it there
+end
 -- Those that wait for this application look again.
 local waiters = redis.call('SMEMBERS', KEYS[9])
 for _, waiter in ipairs(waiters) do

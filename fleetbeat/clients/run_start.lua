@@ -1,8 +1,12 @@
 -- Begin a run, if the application has none.
 --   KEYS 1 run:<app> (hash)  2 due (zset)  3 fence (integer)  4 request:<app> (hash)  5 events (stream)
+--        6 state:<app> (hash)  7 bell (list)
 --   ARGV 1 app  2 run id  3 lease, ms  4 TTL of the record, ms  5 request id taken up ("" = none)
---        6 event (JSON)  7 events kept  8… field, value pairs
+--        6 event (JSON)  7 events kept  8 the last run that had ended for who decided on this one, "*" = whichever
+--        9… field, value pairs
 --   reply {"started", fence} | {"active", run id of the other run}
+--         | {"over", run id of the other run}: it has come and gone since. What was decided before it may be done by now,
+--           or not: the application is due at once.
 -- Safe to repeat: the same run id gets the same answer.
 local there = redis.call('HGET', KEYS[1], 'run')
 if there == ARGV[2] then
@@ -10,12 +14,22 @@ if there == ARGV[2] then
 elseif there then
   return {'active', there}
 end
+local ended = redis.call('HGET', KEYS[6], 'last_run') or ''
+local over = ARGV[8] ~= '*' and ended ~= ARGV[8]
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
+if over then
+  if redis.call('ZADD', KEYS[2], 'XX', 'CH', now, ARGV[1]) == 1 then
+    redis.call('LPUSH', KEYS[7], ARGV[1])
+    redis.call('LTRIM', KEYS[7], 0, 0)
+    redis.call('PEXPIRE', KEYS[7], 60000)
+  end
+  return {'over', ended}
+end
 local fence = redis.call('INCR', KEYS[3])
 redis.call('HSET', KEYS[1], 'run', ARGV[2], 'fence', fence, 'state', 'queued', 'queued', now, 'created', now, 'tries', 0)
-if #ARGV >= 8 then
-  redis.call('HSET', KEYS[1], unpack(ARGV, 8))
+if #ARGV >= 9 then
+  redis.call('HSET', KEYS[1], unpack(ARGV, 9))
 end
 redis.call('XADD', KEYS[5], 'MAXLEN', '~', ARGV[7], '*', 'app', ARGV[1], 'event', ARGV[6])
 redis.call('PEXPIRE', KEYS[1], ARGV[4])

@@ -104,15 +104,20 @@ class Runs:
             run, state, request, orders = (_text(answer) for answer in pipe.execute())
         return Look(run, state, request, orders)
 
-    def start(self, app: str, run: str, fields: Fields, *, event: Event, request: str = "") -> int | None:
+    def start(
+        self, app: str, run: str, fields: Fields, *, event: Event, request: str = "", seen: Look | None = None
+    ) -> int | None:
         """The first fence of a new run, or None when the application has another run already.
 
-        ``event`` is told with it, here and below: once, however often the call is repeated.
+        ``seen``: the look that has shown it to be wanted. When a run has come and gone since, perhaps for the very same
+        reason, none begins and the application is due at once. ``event`` is told with it, here and below: once, however
+        often the call is repeated.
         """
+        ended = "*" if seen is None else seen.state.get("last_run", "")
         reply = self._store.script(
             "run_start",
-            [keys.run(app), keys.DUE, keys.FENCE, keys.request(app), keys.EVENTS],
-            [app, run, self._lease, _RECORD_TTL, request, event.dump(), self._events, *_pairs(fields)],
+            [keys.run(app), keys.DUE, keys.FENCE, keys.request(app), keys.EVENTS, keys.state(app), keys.BELL],
+            [app, run, self._lease, _RECORD_TTL, request, event.dump(), self._events, ended, *_pairs(fields)],
         )
         return int(reply[1]) if reply[0] == b"started" else None
 

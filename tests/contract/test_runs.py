@@ -537,6 +537,28 @@ def test_a_look_at_the_latest_by_then_puts_nothing_off(runs: Runs, store: Store)
     assert store.redis.zscore(keys.DUE, "blog") is None, "it has left the catalog"
 
 
+def test_no_run_begins_by_a_look_from_before_another_one(runs: Runs, store: Store) -> None:
+    """Field case j12: two look at once, and one stands still while the other's run comes and goes."""
+    looked = runs.look("shop")
+    started(runs)
+    finish(runs, begun(runs))
+    store.redis.delete(keys.BELL)
+    since = now_ms(store)
+    assert runs.start("shop", "r2", {"step": "pull"}, event=TOLD, seen=looked) is None
+    assert runs.look("shop").run == {}
+    assert rings_in(store, 0, since), "it is looked at again: that run may not have seen what this look has"
+    assert store.redis.llen(keys.BELL) == 1
+    assert runs.start("shop", "r2", {"step": "pull"}, event=TOLD, seen=runs.look("shop")) is not None
+
+
+def test_an_application_that_left_the_catalog_meanwhile_is_due_no_more(runs: Runs, store: Store) -> None:
+    started(runs)
+    turn = begun(runs)
+    store.redis.hdel(keys.PERIODS, "shop")
+    assert finish(runs, turn) == "ok"
+    assert store.redis.zscore(keys.DUE, "shop") is None
+
+
 def test_finish_repeated_is_told_once(runs: Runs) -> None:
     started(runs)
     turn = begun(runs)
