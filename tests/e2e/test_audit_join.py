@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from breaking import at_rest, breakable, kept, new_namespace
+from departing import removed
 from fleet import Fleet, config_map, in_wave, run
 from hooking import hook
 from waiting import wait_for
@@ -61,7 +62,7 @@ def test_every_write_is_in_the_ledger_whatever_was_killed(tmp_path: Path, regist
             commits[digest] = f"{number:040x}"
             fleet.application(app, namespace=namespace)
             request = fleet.request(app)
-            wait_for(lambda worker=worker: not worker.alive, timeout=60, what="the worker to die before its record")
+            wait_for(lambda worker=worker: not worker.alive, timeout=120, what="the worker to die before its record")
             kills += 1
             for _ in range(2):
                 worker = nursery.worker()
@@ -131,7 +132,7 @@ def test_every_kind_of_write_is_in_the_ledger_with_its_audit_id(fleet: Fleet, cl
     fleet.push(app, [frozen, replaced, kept, config_map("theirs", data={"k": "2"}), migrator])
     assert fleet.sync(app)["phase"] == "Succeeded"
     fleet.leave(app)
-    wait_for(lambda: fleet.history(app)[0]["trigger"] == "Removed", timeout=60, what="the deletion")
+    removed(fleet, app)
 
     log = saved(cluster, since, fleet.folder)
     joined = audit(fleet, app, "--join", str(log), "-o", "json")

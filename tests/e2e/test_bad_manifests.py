@@ -305,7 +305,7 @@ def _cart(cluster: Cluster) -> None:
 
 
 def _policy(cluster: Cluster) -> None:
-    """An admission policy that refuses ConfigMaps with the key "forbidden", in force when this returns."""
+    """An admission policy that refuses ConfigMaps with the key "forbidden" here, in force when this returns."""
     root = "/apis/admissionregistration.k8s.io/v1"
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["configmaps"]}
     policy = {
@@ -313,6 +313,7 @@ def _policy(cluster: Cluster) -> None:
         "spec": {
             "failurePolicy": "Fail",
             "matchConstraints": {"resourceRules": [rule]},
+            "matchConditions": [{"name": "ours", "expression": "request.namespace.startsWith('bad-')"}],
             "validations": [
                 {
                     "expression": "!has(object.data) || !('forbidden' in object.data)",
@@ -327,10 +328,10 @@ def _policy(cluster: Cluster) -> None:
     }
     cluster.request("POST", f"{root}/validatingadmissionpolicies", policy)
     cluster.request("POST", f"{root}/validatingadmissionpolicybindings", binding)
-    probe = config_map("probe", "default", {"forbidden": "yes"})
+    cluster.request("POST", "/api/v1/namespaces", {"metadata": {"name": "bad-probe"}})
+    probe = config_map("probe", "bad-probe", {"forbidden": "yes"})
     wait_for(
-        lambda: cluster.request("POST", "/api/v1/namespaces/default/configmaps?dryRun=All", probe)[0] in (403, 422),
-        timeout=30,
+        lambda: cluster.request("POST", "/api/v1/namespaces/bad-probe/configmaps?dryRun=All", probe)[0] in (403, 422),
         what="the admission policy to be in force",
         every=0.2,
     )

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import pytest
-from fleet import Fleet, config_map, in_wave, outcomes
+from fleet import PATIENT, Fleet, config_map, in_wave, outcomes
 from people import Hands
 
 from fleetbeat.local.cluster import Cluster
@@ -96,7 +96,7 @@ def test_a_first_sync_of_200_objects(
 ) -> None:
     """At most 2N + 15 requests in all: a dry-run and an apply for each object; beside them discovery and the parent."""
     cluster.request("POST", "/api/v1/namespaces", {"metadata": {"name": "fleetbeat"}})  # made at the very first sync
-    fleet = make_fleet(workers=1)
+    fleet = make_fleet(workers=1, **PATIENT)
     app = fleet.name("big")
     fleet.push(app, big(roomy, waves=waves))
     start = cluster.audit_position()
@@ -114,7 +114,7 @@ def large(tmp_path_factory: pytest.TempPathFactory, registry: Registry, cluster:
     with (
         roomy_namespace(cluster) as namespace,
         RedisServer() as redis,
-        Fleet(tmp_path_factory.mktemp("large"), redis, registry, [cluster]) as fleet,
+        Fleet(tmp_path_factory.mktemp("large"), redis, registry, [cluster], **PATIENT) as fleet,
     ):
         app = fleet.name("large")
         fleet.push(app, big(namespace))
@@ -137,7 +137,7 @@ def test_one_changed_object_of_200(large: Large, cluster: Cluster) -> None:
 def test_one_drifted_object_of_200(large: Large, cluster: Cluster) -> None:
     """The same, and the LIST per kind of the look that found it."""
     fleet, app, namespace = large
-    runs = len(fleet.history(app))
+    runs = fleet.runs_ended(app)
     Hands(cluster).merge(f"/api/v1/namespaces/{namespace}/configmaps/o-055", {"data": {"value": "edited"}})
     start = cluster.audit_position()
     fleet.ring(app)
@@ -150,7 +150,7 @@ def test_one_drifted_object_of_200(large: Large, cluster: Cluster) -> None:
 def test_one_deleted_object_of_200(large: Large, cluster: Cluster) -> None:
     """An absent object needs no read: the dry-run's answer says that it would be created."""
     fleet, app, namespace = large
-    runs = len(fleet.history(app))
+    runs = fleet.runs_ended(app)
     assert cluster.request("DELETE", f"/api/v1/namespaces/{namespace}/configmaps/o-077")[0] == 200
     start = cluster.audit_position()
     fleet.ring(app)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,7 @@ def test_nothing_is_known_of_it_afterwards_but_its_history(fleet: Fleet, namespa
     removed(fleet, app)
     redis = fleet.store.redis
     wait_for(lambda: not redis.hexists(keys.PERIODS, app), what="the application to leave the due set")
-    assert fleet.catalogs.status().departing == ()
+    assert app not in fleet.catalogs.status().departing
     assert redis.zscore(keys.DUE, app) is None
     assert 0 < redis.ttl(keys.history(app)) <= 7 * 86_400
     assert 0 < redis.ttl(keys.state(app)) <= 7 * 86_400
@@ -141,7 +142,7 @@ def test_it_comes_back_while_it_is_deleted(fleet: Fleet, cluster: Cluster, names
     fleet.wait_run(app, phase="Succeeded")
     fleet.leave(app)
     path = f"/api/v1/namespaces/{namespace}/configmaps"
-    wait_for(lambda: deleting(fleet, f"{path}/held"), timeout=30, what="held to be deleted")
+    wait_for(lambda: deleting(fleet, f"{path}/held"), what="held to be deleted")
     assert fleet.get(f"{path}/last") is None
     assert fleet.get(f"{path}/a") is not None
     fleet.application(app, namespace=namespace, spec=DELETE, selfHeal=False)
@@ -160,7 +161,7 @@ def test_it_comes_back_after_it_was_deleted(fleet: Fleet, namespace: str) -> Non
     fleet.wait_run(app, phase="Succeeded")
     fleet.leave(app)
     removed(fleet, app)
-    runs = len(fleet.history(app))
+    runs = fleet.runs_ended(app)
     fleet.application(app, namespace=namespace, spec=DELETE, selfHeal=False)
     entry = fleet.wait_run(app, phase="Succeeded", since=runs)
     assert entry["trigger"] == "First"
@@ -172,11 +173,16 @@ def test_a_broken_catalog_deletes_nothing(make_fleet: Any, namespace: str) -> No
     fleet = make_fleet(workers=1)
     app = synced(fleet, "careful", [config_map("a")], namespace)
     broken = fleet.catalog / "broken.yaml"
-    broken.write_text("kind: [\n")
+
+    def write(text: str) -> None:
+        (fleet.folder / "new").write_text(text)
+        (fleet.folder / "new").rename(broken)  # at no moment is it empty, which would be no mistake
+
+    write("kind: [\n")
     wait_for(lambda: fleet.catalogs.status().error, what="the mistake to be seen")
     fleet.leave(app)
     # Beat has looked at the folder without the application when it names the new mistake.
-    broken.write_text("kind: Clutser\n")
+    write("kind: Clutser\n")
     wait_for(lambda: "Clutser" in fleet.catalogs.status().error, what="the new mistake to be seen")
     assert app in fleet.catalogs.names()
     moved = fleet.catalog.rename(fleet.folder / "elsewhere")
@@ -228,7 +234,7 @@ def test_redis_forgets_in_the_middle_and_the_rest_stays_until_it_is_back(make_fl
     held = in_wave(5, config_map("held", finalizers=["example.com/slow"]))
     app = synced(fleet, "halfway", [config_map("a"), held], namespace)
     fleet.leave(app)
-    wait_for(lambda: deleting(fleet, f"{path}/held"), timeout=30, what="held to be deleted")
+    wait_for(lambda: deleting(fleet, f"{path}/held"), what="held to be deleted")
     fleet.store.redis.flushall()
     wait_for(lambda: fleet.catalogs.status().digest, what="the catalog to be back")
     assert fleet.catalogs.status().departing == ()
@@ -237,8 +243,8 @@ def test_redis_forgets_in_the_middle_and_the_rest_stays_until_it_is_back(make_fl
     wait_for(lambda: objects(fleet, namespace) == ["a"], what="held to be gone")
     assert parent(fleet, app) is not None
 
-    fleet.application(app, namespace=namespace, spec=DELETE)
     fleet.push(app, [config_map("a")])
+    fleet.application(app, namespace=namespace, spec=DELETE)
     fleet.sync(app)
     fleet.leave(app)
     removed(fleet, app)
@@ -291,7 +297,8 @@ def test_a_shut_window_holds_no_deletion_up(fleet: Fleet, namespace: str) -> Non
     app = synced(fleet, "windowed", [config_map("a")], namespace)
     shut = {"kind": "deny", "schedule": "* * * * *", "duration": "24h"}
     fleet.application(app, namespace=namespace, spec=DELETE, windows=[shut])
-    fleet.sync(app)  # nothing to write, so nothing waits; the entry with the window is in force
+    wait_for(lambda: (entry := fleet.catalogs.application(app)) and entry[0].windows, what="the window in force")
+    fleet.sync(app)  # nothing to write, so nothing waits
     fleet.leave(app)
     removed(fleet, app)
     assert objects(fleet, namespace) == []
@@ -302,7 +309,7 @@ def test_a_confirmation_is_waited_for(fleet: Fleet, namespace: str) -> None:
     app = synced(fleet, "asks", [asks, config_map("a")], namespace)
     fleet.leave(app)
     told = f"ConfigMap {namespace}/data asks for a confirmation (Delete=confirm): fleetbeat delete {app} --confirm"
-    wait_for(lambda: fleet.runs.look(app).run.get("message") == told, timeout=30, what="it to ask")
+    wait_for(lambda: fleet.runs.look(app).run.get("message") == told, what="it to ask")
     assert objects(fleet, namespace) == ["a", "data"]
     shown = command(fleet, "status", app).output
     assert "Deleting" in shown
@@ -324,10 +331,13 @@ def test_what_is_held_is_shown_and_goes_on_by_a_word(make_fleet: Any, namespace:
     fleet = make_fleet(workers=1)
     apps = [synced(fleet, f"many{number}", [config_map(f"a{number}")], namespace) for number in range(5)]
     stays, *leave = apps
-    away = fleet.folder / "away"
-    away.mkdir()
+    # All in one moment: one that goes alone is not held.
+    rest = fleet.folder / "rest"
+    shutil.copytree(fleet.catalog, rest)
     for app in leave:
-        (fleet.catalog / f"app-{app}.yaml").rename(away / app)
+        (rest / f"app-{app}.yaml").unlink()
+    fleet.catalog.rename(fleet.folder / "away")
+    rest.rename(fleet.catalog)
     wait_for(lambda: sorted(fleet.catalogs.status().departing) == sorted(leave), what="four to depart")
     for app in leave:
         fleet.ring(app)
@@ -356,7 +366,7 @@ def test_the_command_refuses_what_is_in_the_catalog_and_a_sync_what_is_leaving(f
     assert "is not being deleted" in command(fleet, "delete", "nobody").stderr
     fleet.leave(app)
     path = f"/api/v1/namespaces/{namespace}/configmaps/held"
-    wait_for(lambda: deleting(fleet, path), timeout=30, what="held to be deleted")
+    wait_for(lambda: deleting(fleet, path), what="held to be deleted")
     refused = command(fleet, "sync", app)
     assert refused.exit_code == 3
     assert "is being deleted" in refused.stderr
@@ -380,7 +390,7 @@ def test_a_cluster_that_does_not_answer_is_tried_again_and_said(
         app = synced(fleet, "away", [config_map("a", "default")], "default")
         cluster.stop()
         fleet.leave(app)
-        entry = removed(fleet, app, phase="Failed", timeout=90)
+        entry = removed(fleet, app, phase="Failed")
         assert entry["error"] == "ClusterUnavailable"
         assert entry["results"] == []
         shown = command(fleet, "status", app).output
@@ -424,7 +434,7 @@ def test_killed_while_deleting(place: Any, cluster: Cluster, namespace: str, pla
     doomed = nursery.worker({"do": "kill", **plan})
     start = cluster.audit_position()
     fleet.leave(app)
-    wait_for(lambda: not doomed.alive, timeout=30, what=f"the worker to die at {plan}")
+    wait_for(lambda: not doomed.alive, what=f"the worker to die at {plan}")
     other = nursery.worker()
     entry = removed(fleet, app)
     assert outcomes(entry) == {

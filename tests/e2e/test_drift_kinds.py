@@ -62,7 +62,7 @@ def key(one: Object) -> str:
 
 def test_without_a_watch_the_next_tick_heals_all_of_it_once(fleet: Fleet, cluster: Cluster, namespace: str) -> None:
     """All kinds in all ways at once: one run that writes each object once, and nothing of what is somebody else's."""
-    assert not any(watchers(fleet.store, fleet.clusters).values())
+    wait_for(lambda: not any(watchers(fleet.store, fleet.clusters).values()), what="the last watch to be over")
     app, hands, drifting = fleet.name("ticking"), Hands(cluster), Drifting.make(namespace)
     fleet.push(app, [*(one.manifest for one in drifting.objects), config_map("calm", namespace)])
     fleet.application(app, namespace=namespace, interval="2s")
@@ -95,6 +95,7 @@ def test_without_a_watch_the_next_tick_heals_all_of_it_once(fleet: Fleet, cluste
         assert fleet.tick(app) == "nothing to do"
     assert written(fleet, app, start) == {key(one): 1 for one in healed}
     assert fleet.runs_ended(app) == runs + 1
+    fleet.leave(app)  # its short interval would disturb the tests that follow
 
 
 # ── with it ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -102,7 +103,7 @@ def test_without_a_watch_the_next_tick_heals_all_of_it_once(fleet: Fleet, cluste
 
 @pytest.fixture(scope="module")
 def watched(fleet: Fleet, cluster: Cluster) -> Iterator[tuple[str, Drifting]]:
-    """(application, its objects), each kind of them followed by a watch. The interval is an hour: no tick helps."""
+    """(application, its objects), each kind of them followed by a watch. No tick helps: the next one is hours away."""
     drifting = Drifting.make(make_namespace(cluster, fleet.name("watched")))
     app = fleet.name("watched")
     position = cluster.audit_position()
@@ -117,7 +118,7 @@ def watched(fleet: Fleet, cluster: Cluster) -> Iterator[tuple[str, Drifting]]:
                 event["objectRef"]["resource"] for event in events if event["verb"] == "watch"
             }
 
-        wait_for(followed, timeout=60, what="a watch of each kind", every=0.2)
+        wait_for(followed, timeout=120, what="a watch of each kind", every=0.2)
         yield app, drifting
 
 
@@ -127,7 +128,7 @@ def one_run(fleet: Fleet, app: str, what: str, act: Callable[[], object]) -> Bod
     act()
     wait_for(
         lambda: fleet.history(app)[0]["run"] not in known and not fleet.runs.look(app).run,
-        timeout=60,
+        timeout=120,
         what=f"the run that {what} begins",
     )
     (entry,) = [entry for entry in fleet.history(app) if entry["run"] not in known]

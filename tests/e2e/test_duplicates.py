@@ -20,7 +20,7 @@ NAMES = ("a0", "a1", "a2", "b0", "b1", "b2")
 
 def test_every_message_delivered_twice(tmp_path: Path, registry: Registry, cluster: Cluster) -> None:
     """Field cases j1, j3. The copies lie side by side in the queue, so that both workers take one at once."""
-    with breakable(tmp_path, registry, cluster) as (fleet, nursery):
+    with breakable(tmp_path, registry, cluster, lock_ttl=30.0) as (fleet, nursery):  # nobody dies
         for _ in range(2):
             nursery.worker({"do": "twice"})
         spaces = {f"app-{uuid.uuid4().hex[:6]}": new_namespace(cluster) for _ in range(4)}
@@ -53,9 +53,9 @@ def test_every_message_delivered_twice(tmp_path: Path, registry: Registry, clust
 
 def test_two_reconciles_of_a_new_application_at_once(tmp_path: Path, registry: Registry, cluster: Cluster) -> None:
     """Field case j12."""
-    with breakable(tmp_path, registry, cluster) as (fleet, nursery):
+    with breakable(tmp_path, registry, cluster, lock_ttl=30.0) as (fleet, nursery):
         two = [nursery.worker(), nursery.worker()]
-        wait_for(lambda: all("ready" in worker.log.read_text() for worker in two), timeout=30, what="both workers")
+        wait_for(lambda: all("ready" in worker.log.read_text() for worker in two), what="both workers")
         apps = {f"new-{uuid.uuid4().hex[:6]}": new_namespace(cluster) for _ in range(6)}
         for app, namespace in apps.items():
             digest = fleet.push(app, [config_map("web")]).digest

@@ -94,6 +94,12 @@ def thing(group: str, **spec: Any) -> Body:
     return quiet({"apiVersion": f"{group}/v1", "kind": "Thing", "metadata": {"name": "one"}, "spec": spec})
 
 
+def define(hands: Hands, definition: Body) -> None:
+    """Returns when the kind is served: a sync that comes before that fails for another reason."""
+    hands.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
+    wait_for(lambda: hands.get(f"/apis/{definition['spec']['group']}/v1/things"), what="the kind to be served")
+
+
 def group_of(namespace: str) -> str:
     """A group of its own for each test: the API server is shared."""
     return f"{namespace}.example.com"
@@ -174,11 +180,11 @@ def test_a_missing_list_key_is_told_with_object_and_key(fleet: Fleet, namespace:
         },
     }
     hands = Hands(next(iter(fleet.clusters.values())))
-    hands.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd(group, free(ports=ports)))
+    define(hands, crd(group, free(ports=ports)))
     app = fleet.name("keyless")
     fleet.push(app, [thing(group, ports=[{"port": 53}]), config_map("other")])
     fleet.application(app, namespace=namespace)
-    entry = fleet.wait_run(app, phase="Failed", timeout=30)
+    entry = fleet.wait_run(app, phase="Failed")
     assert "one" in entry["message"]
     assert "protocol" in entry["message"]
     assert outcomes(entry)[f"ConfigMap {namespace}/other"] == "skipped"
@@ -224,9 +230,10 @@ def test_a_ca_bundle_of_others_stays_and_an_atomic_list_is_healed(
     bundle = base64.b64encode(next(iter(fleet.clusters.values())).ca_pem.encode()).decode()
     inject(hands, path, clientConfig={"caBundle": bundle})
     no_op(fleet, app, path)
+    since = fleet.runs_ended(app)
     inject(hands, path, rules=[rule("v1alpha1"), rule("v1beta1")])
     fleet.ring(app)
-    entry = fleet.wait_run(app, since=2)
+    entry = fleet.wait_run(app, since=since)
     assert outcomes(entry) == {f"MutatingWebhookConfiguration {namespace}": "configured"}
     assert "rules" in entry["results"][0]["reason"]
     assert "webhook-controller" in entry["results"][0]["reason"]
@@ -278,9 +285,10 @@ def test_rules_of_an_aggregated_role_are_never_emptied(
     aggregated = {"apiVersion": role["apiVersion"], "kind": "ClusterRole", "metadata": {"name": namespace}}
     hands.apply(path, {**aggregated, "rules": filled}, "clusterrole-aggregation-controller")
     no_op(fleet, app, path)
+    since = fleet.runs_ended(app)
     hands.merge(path, {"metadata": {"labels": {"team": "mine"}}}, "kubectl-label")
     fleet.ring(app)
-    entry = fleet.wait_run(app, since=2)
+    entry = fleet.wait_run(app, since=since)
     assert "team" in entry["results"][0]["reason"]
     live = hands.get(path)
     assert live["metadata"]["labels"]["team"] == "web"
@@ -305,7 +313,7 @@ def test_the_controller_fills_an_aggregated_role_in_peace(controlled: Fleet) -> 
     controlled.application(name)
     controlled.wait_run(name, phase="Succeeded")
     path = f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{name}"
-    wait_for(lambda: hands.get(path).get("rules") == rules, timeout=30, what="the controller")
+    wait_for(lambda: hands.get(path).get("rules") == rules, what="the controller")
     controlled.tick(name)
     start = cluster.audit_position()
     for _ in range(4):
@@ -351,8 +359,7 @@ def test_a_misspelt_field_is_named(fleet: Fleet, namespace: str, hands: Hands, k
     """Field case a8. Nothing is written; see docs/decisions/0015 for the other objects."""
     group = group_of(namespace)
     if kind == "custom":
-        definition = crd(group, free(replicas={"type": "integer"}))
-        hands.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
+        define(hands, crd(group, free(replicas={"type": "integer"})))
     wrong = thing(group, replicsa=3) if kind == "custom" else workload(container={"randomField": "x"})
     app = fleet.name("typo")
     fleet.push(app, [wrong, config_map("other")])
@@ -414,10 +421,11 @@ def test_drift_outside_of_spec(fleet: Fleet, synced: Callable[..., str], namespa
     binary = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "bin"}, "binaryData": {"x": "AAE="}}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key"}, "data": {"k": "djE="}}
     app = synced(binary, secret)
+    since = fleet.runs_ended(app)
     hands.merge(f"/api/v1/namespaces/{namespace}/configmaps/bin", {"binaryData": {"x": "AAI="}})
     hands.merge(f"/api/v1/namespaces/{namespace}/secrets/key", {"data": {"k": "djI="}})
     fleet.ring(app)
-    entry = fleet.wait_run(app, since=1)
+    entry = fleet.wait_run(app, since=since)
     assert set(outcomes(entry).values()) == {"configured"}
     assert (fleet.get(f"/api/v1/namespaces/{namespace}/configmaps/bin") or {})["binaryData"] == {"x": "AAE="}
     assert (fleet.get(f"/api/v1/namespaces/{namespace}/secrets/key") or {})["data"] == {"k": "djE="}

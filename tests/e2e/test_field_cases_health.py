@@ -6,14 +6,19 @@ Kinds whose controller must act live on ``controlled``; where a test plays the c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 from fleet import Fleet, config_map, in_wave, run
 from unhurried import UNHURRIED
 from waiting import wait_for
+from webhook import Body, Webhook
 
 from fleetbeat.clients.cluster import KubernetesCluster
 from fleetbeat.engine.judging import Judge
@@ -144,7 +149,7 @@ def new_namespace(fleet: Fleet, word: str) -> str:
 
 
 @pytest.fixture
-def space(controlled: Fleet, scaled: str) -> str:
+def space(controlled: Fleet, scaled: list[str]) -> str:
     """A new namespace beside the controllers."""
     name = new_namespace(controlled, "h")
     wait_for(lambda: controlled.get(f"/api/v1/namespaces/{name}/serviceaccounts/default"), what="the default account")
@@ -167,12 +172,28 @@ def silent(fleet: Fleet) -> str:
 
 
 @pytest.fixture(scope="module")
-def scaled(controlled: Fleet) -> str:
-    """Application and namespace of an autoscaler without metrics; its controller looks every 15 seconds."""
+def scaled(controlled: Fleet) -> Iterator[list[str]]:
+    """What is said while an autoscaler without metrics is waited for; its controller looks every 15 seconds.
+
+    Noted by somebody who looks on from the beginning: nobody knows how long the other tests take.
+    """
     name = new_namespace(controlled, "scaled")
     controlled.push(name, [workload("Deployment", "web", name, replicas=1), scaler("web", name)])
-    controlled.application(name, namespace=name, timeout="2m")
-    return name
+    controlled.application(name, namespace=name)
+    said: list[str] = []
+    over = threading.Event()
+
+    def note() -> None:
+        while not over.wait(0.1):
+            message = controlled.runs.look(name).run.get("message", "")
+            if message and message not in said:
+                said.append(message)
+
+    thread = threading.Thread(target=note)
+    thread.start()
+    yield said
+    over.set()
+    thread.join()
 
 
 # ── h1 ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -217,8 +238,42 @@ def test_h1_a_wave_waits_for_what_has_not_been_reported(fleet: Fleet, namespace:
     found = healths(entry)
     assert {found[f"Cart/{name}"] for name in REPORTS} == {"Progressing"}
     assert fleet.get(f"/api/v1/namespaces/{namespace}/configmaps/after") is None
+    # Silence counts for a moment only: one that nobody has reported on is made anew for this.
+    carts["no-status"]["metadata"]["name"] = "fresh"
+    reported(fleet, carts["no-status"], None)
     for name, (_, message) in REPORTS.items():
         assert seen(fleet, carts[name]) == Health("Progressing", message)
+
+
+def test_h1_a_wave_that_takes_longer_to_write_than_it_has_is_looked_at_all_the_same(
+    fleet: Fleet, namespace: str, tmp_path: Path
+) -> None:
+    """Field case h1: so that the message says what is not well, and why."""
+    define(fleet, "Cart")
+
+    def late(_: Body) -> list[Body]:
+        threading.Event().wait(1.2)  # a webhook that takes its time, with the dry-run as well
+        return []
+
+    with Webhook(tmp_path, late) as webhook:
+        configuration = webhook.configuration(f"{namespace}-late", namespace, GROUP, "carts")
+        ask(fleet, "POST", path_of(configuration), configuration)
+        try:
+            trial = manifest(f"{GROUP}/v1", "Cart", "trial", namespace)
+            path = f"{path_of(trial)}?dryRun=All"
+            wait_for(lambda: took(lambda: ask(fleet, "POST", path, trial)) > 1, what="the webhook to be called")
+            cart = manifest(f"{GROUP}/v1", "Cart", "late", namespace)
+            entry = sync(fleet, fleet.name("late"), [cart], namespace, timeout="1s")
+        finally:
+            ask(fleet, "DELETE", f"{path_of(configuration)}/{namespace}-late")
+    assert entry["error"] == "HealthCheckTimeout"
+    assert "is Progressing: no status reported yet" in entry["message"]
+
+
+def took(act: Callable[[], object]) -> float:
+    began = time.monotonic()
+    act()
+    return time.monotonic() - began
 
 
 def test_h1_silence_passes_after_a_moment_and_says_so(fleet: Fleet, silent: str) -> None:
@@ -234,7 +289,7 @@ def test_h1_silence_passes_after_a_moment_and_says_so(fleet: Fleet, silent: str)
     assert made is not None
     assert after is not None
     times = [datetime.fromisoformat(body["metadata"]["creationTimestamp"]) for body in (made, after)]
-    assert 9 <= (times[1] - times[0]).total_seconds() <= 20
+    assert (times[1] - times[0]).total_seconds() >= 9
 
 
 def test_h1_a_rule_of_the_catalog_decides(fleet: Fleet, namespace: str) -> None:
@@ -250,10 +305,11 @@ def test_h1_a_rule_of_the_catalog_decides(fleet: Fleet, namespace: str) -> None:
     assert fleet.state(app)["rules"]
 
     lost = {**rule, "failed": "status.phase == 'Full'"}
-    fleet.application(app, namespace=namespace, spec={"healthCheckExprs": [lost]})
-    wait_for(lambda: fleet.state(app).get("health") == "Degraded", timeout=20, what="the new rule in force")
-    fleet.application(app, namespace=namespace, timeout="1s")
-    wait_for(lambda: fleet.state(app).get("health") == "Progressing", timeout=20, what="no rule any more")
+    once = {"retry": {"limit": 0}}
+    fleet.application(app, namespace=namespace, spec={"healthCheckExprs": [lost]}, **once)
+    wait_for(lambda: fleet.state(app).get("health") == "Degraded", what="the new rule in force")
+    fleet.application(app, namespace=namespace, timeout="1s", **once)
+    wait_for(lambda: fleet.state(app).get("health") == "Progressing", what="no rule any more")
     assert fleet.history(app)[0]["error"] == "HealthCheckTimeout"
 
 
@@ -438,7 +494,7 @@ def test_h7_a_claim_that_waits_for_its_pod_lets_the_wave_pass(controlled: Fleet,
     pod = manifest("v1", "Pod", "web", space, spec=pod_spec({"restartPolicy": "Always", **mounting("data")}))
     bundle = [local, volume, *claims, nightly, in_wave(1, pod)]
     app, position = controlled.name("claims"), the_cluster(controlled).audit_position()
-    entry = sync(controlled, app, bundle, space, timeout="50s")
+    entry = sync(controlled, app, bundle, space)
     assert entry["phase"] == "Succeeded", entry["message"]
     found = healths(entry)
     assert {name: found[name] for name in found if name.startswith(("PersistentVolumeClaim", "Pod/"))} == {
@@ -456,8 +512,8 @@ def test_h7_a_claim_that_waits_for_its_pod_lets_the_wave_pass(controlled: Fleet,
         and event["verb"] == "list"
         and event["objectRef"]["resource"] == "storageclasses"
     ]
-    steps = 3  # of wave 0: the write, the first look and one more at most
-    assert 1 <= len(asked) <= steps
+    # Each look of the wave is an execution with a fence of its own, and asks once for both claims.
+    assert set(Counter(event["userAgent"] for event in asked).values()) == {1}
 
 
 def mounting(claim: str) -> dict[str, Any]:
@@ -519,16 +575,11 @@ def test_h8_autoscalers(fleet: Fleet, namespace: str, name: str) -> None:
     assert seen(fleet, body).status == status
 
 
-def test_h8_without_a_metrics_server(controlled: Fleet, scaled: str) -> None:
+def test_h8_without_a_metrics_server(scaled: list[str]) -> None:
     """Field case h8: the real controller's FailedGet… is waited for at first, with its words."""
-    message = wait_for(lambda: failing_metric(controlled, scaled), timeout=40, what="the metric's failure told")
-    assert "HorizontalPodAutoscaler" in message
-    assert "is Progressing" in message
-
-
-def failing_metric(fleet: Fleet, app: str) -> str:
-    message = fleet.runs.look(app).run.get("message", "")
-    return message if "FailedGet" in message else ""
+    told = wait_for(lambda: [message for message in scaled if "FailedGet" in message], what="the metric's failure told")
+    assert "HorizontalPodAutoscaler" in told[0]
+    assert "is Progressing" in told[0]
 
 
 def test_h9_one_missing_object_is_drift_and_not_the_health(fleet: Fleet, namespace: str) -> None:
@@ -614,12 +665,17 @@ def test_h10_an_api_nobody_serves(fleet: Fleet) -> None:
         "service": {"name": "nobody", "namespace": "default"},
     }
     api = manifest("apiregistration.k8s.io/v1", "APIService", "v1.nobody.example.com", spec=spec)
+    for worker in fleet.workers:  # who asked now which kinds there are would not know them all for a while
+        worker.pause()
     ask(fleet, "POST", path_of(api), api)
     try:
         found = wait_for(lambda: (h := seen(fleet, api)) and "ServiceNotFound" in h.message and h, what="the reason")
         assert found.status == "Progressing"
     finally:
         ask(fleet, "DELETE", f"{path_of(api)}/v1.nobody.example.com")
+        wait_for(lambda: "nobody.example.com" not in str(ask(fleet, "GET", "/apis")), what="the group to be gone")
+        for worker in fleet.workers:
+            worker.resume()
 
 
 def test_h10_an_image_that_cannot_be_pulled(fleet: Fleet, namespace: str) -> None:

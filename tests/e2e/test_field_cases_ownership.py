@@ -223,7 +223,7 @@ def test_adoption_on_request(
     refused = fleet.wait_run(app, phase="Failed")
     assert f"spec.adopt: [{word}]" in refused["message"]
     fleet.application(app, namespace=namespace, spec={"adopt": [word]})
-    entry = fleet.wait_run(app, phase="Succeeded", timeout=30)
+    entry = fleet.wait_run(app, phase="Succeeded")
     assert f"takes over from {manager}" in entry["results"][0]["reason"]
     live = hands.get(f"{maps}/web")
     assert managers(live) == {"fleetbeat Apply"}
@@ -647,8 +647,9 @@ def test_a_conflict_to_report_writes_nothing(
     assert entry["phase"] == "Failed"
     assert "data.k: operator (Update, " in entry["message"]
     assert hands.get(f"{maps}/web")["data"] == {"k": "9"}
+    since = fleet.runs_ended(app)
     fleet.application(app, namespace=namespace, spec={"conflicts": [{"manager": "operator", "policy": "takeOver"}]})
-    fleet.wait_run(app, since=2, phase="Succeeded", timeout=30)
+    fleet.wait_run(app, since=since, phase="Succeeded")
     assert hands.get(f"{maps}/web")["data"] == {"k": "1"}
 
 
@@ -660,8 +661,9 @@ def test_a_new_rule_is_honoured_at_once(
     app = synced(config_map("web", data={"k": "1"}), spec=spec)
     hands.merge(f"{maps}/web", {"data": {"k": "9"}}, "operator")
     assert look(fleet, app)["counts"] == {"unchanged": 1}
+    since = fleet.runs_ended(app)
     fleet.application(app, namespace=namespace)
-    fleet.wait_run(app, since=2, phase="Succeeded", timeout=30)
+    fleet.wait_run(app, since=since, phase="Succeeded")
     assert hands.get(f"{maps}/web")["data"] == {"k": "1"}
 
 

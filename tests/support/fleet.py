@@ -42,6 +42,8 @@ from fleetbeat.wire import RECONCILE, WORK_QUEUE
 PATIENT: dict[str, Any] = {"lock_ttl": 15.0, "lease": 30.0, "FLEETBEAT_HTTP_CONNECT": "30"}
 
 WRITE_VERBS = {"create", "update", "patch", "delete", "deletecollection"}
+#: Words of a look that has not looked.
+_GAVE_WAY = re.compile(r"another worker is asking|another run has begun|run \S+ is (working|queued)")
 
 
 def config_map(
@@ -287,10 +289,11 @@ class Fleet:
     def tick(self, app: str, *, timeout: float = 120) -> str:
         """Ring, and wait until the look and the run it may begin are over. Returns what Flower shows of the look.
 
-        One that gave way to the look of another application at the same kind is rung again, as beat would.
+        One that gave way to the look of another application at the same kind is rung again, as beat would. So is one
+        that met a run of somebody else's ring at work: it has not seen what was done after that run had looked.
         """
-        while (words := self._look(app, timeout)).startswith("another worker is asking"):
-            pass
+        while _GAVE_WAY.match(words := self._look(app, timeout)):
+            wait_for(lambda: self.runs.look(app).run.get("state") in (None, "waiting"), timeout=timeout, what=words)
         return words
 
     def _look(self, app: str, timeout: float) -> str:
