@@ -51,7 +51,7 @@ def waits(fleet: Fleet, app: str, blocked: str) -> str:
         return run["message"] if run.get("state") == "waiting" and run.get("blocked") == blocked else ""
 
     try:
-        return wait_for(waiting, timeout=60, what=f"{app} to wait: {blocked}")
+        return wait_for(waiting, what=f"{app} to wait: {blocked}")
     except AssertionError as error:
         raise AssertionError(f"{error}\n{fleet.runs.look(app)}\n{fleet.history(app)}\n{fleet.logs()[-5000:]}") from None
 
@@ -66,7 +66,7 @@ def put(fleet: Fleet, word: str, namespace: str, *objects: dict[str, Any], **opt
 
 def shut(fleet: Fleet, app: str, namespace: str) -> None:
     fleet.application(app, namespace=namespace, windows=[SHUT])
-    wait_for(lambda: (e := fleet.catalogs.application(app)) and e[0].windows, timeout=30, what="the window in force")
+    wait_for(lambda: (e := fleet.catalogs.application(app)) and e[0].windows, what="the window in force")
 
 
 def bind(hands: Hands, namespace: str) -> None:
@@ -95,7 +95,7 @@ def test_a_hold_set_while_a_run_waits_for_a_window_is_met_before_it_writes(
     assert fleet.runs.look(app).run["run"] == run
     say(hands, app, hold_until=None, hold_reason=None)
     fleet.ring(app)
-    entry = wait_for(lambda: next((e for e in fleet.history(app) if e["run"] == run), None), timeout=60, what="its end")
+    entry = wait_for(lambda: next((e for e in fleet.history(app) if e["run"] == run), None), what="its end")
     assert (value(fleet, namespace), entry["phase"]) == ("2", "Succeeded")
     assert "moving the database" in entry["waited"]
 
@@ -104,7 +104,7 @@ def test_a_hold_set_between_two_waves_stops_the_next_one(fleet: Fleet, namespace
     app = fleet.name("waves")
     fleet.push(app, [CLAIM, in_wave(1, config_map("late", data={"v": "1"}))])
     fleet.application(app, namespace=namespace)
-    wait_for(lambda: fleet.runs.look(app).run.get("written") == "0", timeout=60, what="wave 0 to be written")
+    wait_for(lambda: fleet.runs.look(app).run.get("written") == "0", what="wave 0 to be written")
     say(hands, app, hold_until=in_an_hour(fleet), hold_reason="stop now")
     bind(hands, namespace)
     message = waits(fleet, app, "Hold")
@@ -138,13 +138,13 @@ def test_self_heal_disabled_on_the_parent_between_two_waves_of_a_heal(
     app = fleet.name("healing")
     fleet.push(app, [CLAIM, in_wave(1, config_map("late", data={"v": "1"}))])
     fleet.application(app, namespace=namespace)
-    wait_for(lambda: fleet.runs.look(app).run.get("written") == "0", timeout=60, what="wave 0 to be written")
+    wait_for(lambda: fleet.runs.look(app).run.get("written") == "0", what="wave 0 to be written")
     bind(hands, namespace)
     fleet.wait_run(app, phase="Succeeded")
     hands.merge(f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/data/status", {"status": {"phase": "Pending"}})
     hands.merge(maps(namespace, "late"), {"data": {"v": "by hand"}})
     fleet.ring(app)
-    wait_for(lambda: fleet.runs.look(app).run.get("step") == "apply:0", timeout=60, what="wave 0 to be waited for")
+    wait_for(lambda: fleet.runs.look(app).run.get("step") == "apply:0", what="wave 0 to be waited for")
     say(hands, app, self_heal="disabled")
     bind(hands, namespace)
     entry = fleet.wait_run(app, since=1)
@@ -154,7 +154,7 @@ def test_self_heal_disabled_on_the_parent_between_two_waves_of_a_heal(
     assert value(fleet, namespace, "late") == "by hand"
     say(hands, app, self_heal=None)
     fleet.ring(app)
-    wait_for(lambda: value(fleet, namespace, "late") == "1", timeout=60, what="the heal")
+    wait_for(lambda: value(fleet, namespace, "late") == "1", what="the heal")
 
 
 def test_a_hold_that_is_changed_to_what_cannot_be_meant_refuses_the_write(
@@ -182,8 +182,8 @@ def test_a_hold_set_while_a_deletion_waits_for_another_one(fleet: Fleet, namespa
     say(hands, app, hold_until=in_an_hour(fleet), hold_reason="backup first")
     Holds(fleet.store).lift(made.id)
     fleet.ring(app)
-    wait_for(lambda: "backup first" in fleet.runs.look(app).run.get("message", ""), timeout=60, what="the other hold")
+    wait_for(lambda: "backup first" in fleet.runs.look(app).run.get("message", ""), what="the other hold")
     assert value(fleet, namespace) == "1"
     say(hands, app, hold_until=None, hold_reason=None)
     fleet.ring(app)
-    wait_for(lambda: value(fleet, namespace) == "", timeout=60, what="the deletion")
+    wait_for(lambda: value(fleet, namespace) == "", what="the deletion")
