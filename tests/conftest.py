@@ -45,6 +45,7 @@ LONGEST = [
     "test_stopped_worker",
     "test_drift_kinds",
     "test_watch",
+    "test_rights_per_namespace",
     "test_audit_join",
     "test_kill_blobs",
     "test_kill_hooks",

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
+from functools import partial
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -20,9 +21,10 @@ from fleetbeat import __version__
 from fleetbeat.clients import cluster_connect, discovery
 from fleetbeat.clients.cluster_errors import Doing
 from fleetbeat.clients.cluster_transport import Answer, Guard, Transport
+from fleetbeat.clients.refused_lists import is_gone
 from fleetbeat.decisions.inventory import FIELD_MANAGER
-from fleetbeat.errors import ClusterUnavailable, Conflict, Rejected, Unauthorized
-from fleetbeat.model import EVENT, NAMESPACE, ApiResource, ApiSet, Body, Cluster, ObjectId, Propagation
+from fleetbeat.errors import ClusterUnavailable, Conflict, Rejected
+from fleetbeat.model import EVENT, ApiResource, ApiSet, Body, Cluster, ObjectId, Propagation
 from fleetbeat.ports import Absent, Expect, Kept, Seen, Written
 from fleetbeat.settings import Http
 
@@ -110,14 +112,7 @@ class KubernetesCluster:
 
         if namespace or not resource.namespaced or not instead:
             return ask(namespace)
-        return self._transport.connection.refusals.listed(ask, resource, instead, self._is_gone)
-
-    def _is_gone(self, namespace: str) -> bool:
-        """Rights in a namespace go with it. False also when it may not be looked at."""
-        try:
-            return self.get(NAMESPACE, "", namespace) is None
-        except Unauthorized:
-            return False
+        return self._transport.connection.refusals.listed(ask, resource, instead, partial(is_gone, self))
 
     def listing(
         self, resource: ApiResource, *, selector: str = "", namespace: str = "", metadata_only: bool = False

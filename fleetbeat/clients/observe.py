@@ -19,6 +19,7 @@ from typing import Any
 import orjson
 
 from fleetbeat import keys
+from fleetbeat.clients.refused_lists import is_gone
 from fleetbeat.clients.store import Store, errors
 from fleetbeat.decisions.changes import Fingerprint, fingerprint
 from fleetbeat.decisions.inventory import PART_OF
@@ -87,6 +88,8 @@ class Observations:
         entries: list[Entry] = []
         for place, answer in zip(shelves, self._read(shelves, applyset)[1], strict=True):
             share = answer.entries if answer.at >= oldest else self._fresh(place, applyset, oldest)
+            if share is None and is_gone(place.cluster, place.namespace):
+                continue  # and so are the rights in it
             if share is None:
                 raise Unauthorized(
                     f"listing {shelf.resource.plural} in namespace {place.namespace} of cluster "

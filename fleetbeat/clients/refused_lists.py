@@ -12,7 +12,8 @@ from collections.abc import Callable, Collection
 from itertools import chain
 
 from fleetbeat.errors import Unauthorized
-from fleetbeat.model import ApiResource, Body
+from fleetbeat.model import NAMESPACE, ApiResource, Body
+from fleetbeat.ports import ClusterPort
 
 _FOR = 60.0  # seconds until a LIST that was refused is tried again
 
@@ -65,6 +66,14 @@ class RefusedLists:
     def _forget(self, resource: ApiResource) -> None:
         with self._lock:
             self._until.pop((resource.group, resource.plural), None)
+
+
+def is_gone(cluster: ClusterPort, namespace: str) -> bool:
+    """Is there certainly no such namespace? False also when it may not be looked at. Raises what a read raises."""
+    try:
+        return cluster.get(NAMESPACE, "", namespace) is None
+    except Unauthorized:
+        return False
 
 
 def _one(ask: Ask, namespace: str, is_gone: Callable[[str], bool]) -> list[Body]:

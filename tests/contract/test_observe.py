@@ -218,3 +218,22 @@ def test_rights_per_namespace_are_enough(store: Store, cluster: Cluster, namespa
     assert lists(cluster, kube, since) == ["/api/v1/configmaps", config_maps]
     with pytest.raises(Unauthorized, match="secrets"):
         look.look(kube, apis, "applyset-x", {("", "Secret"): [namespace]}, age=60)
+    places = {("", "ConfigMap"): [namespace, f"gone-{user}"]}
+    with pytest.raises(Unauthorized, match=f"namespace gone-{user}"):  # it may be closed to us as well
+        look.look(kube, apis, "applyset-x", places, age=60)
+
+    sight = {"metadata": {"name": user}, "rules": [{"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]}]}
+    base = "/apis/rbac.authorization.k8s.io/v1"
+    assert cluster.request("POST", f"{base}/clusterroles", sight)[0] == 201
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": user}
+    binding = {"metadata": {"name": user}, "roleRef": reference, "subjects": [subject]}
+    assert cluster.request("POST", f"{base}/clusterrolebindings", binding)[0] == 201
+
+    def seen() -> bool:
+        try:
+            found = look.look(kube, apis, applyset_id(apps[0], "fleetbeat"), places, age=60)
+        except Unauthorized:
+            return False
+        return set(found) == {ObjectId("", "ConfigMap", namespace, apps[0])}
+
+    wait_for(seen, what="the namespace known to be gone")

@@ -9,6 +9,7 @@ from typing import Any
 
 from fleet import Fleet, config_map, in_wave, run
 
+from fleetbeat.decisions.inventory import ID, PART_OF
 from fleetbeat.local.cluster import Cluster
 
 COMMIT = "8c1f0a5d5e6c0b2f4a9d1e3c7b6a5f4e3d2c1b0a"
@@ -107,6 +108,10 @@ def test_an_object_of_somebody_else(fleet: Fleet, namespace: str, cluster: Clust
     found = told(fleet, "cm/argos", "-n", namespace)
     assert found["owner"].startswith("Argo CD application guestbook")
     assert found["application"] == ""
+    cluster.request("POST", path, config_map("sets", labels={PART_OF: "applyset-unknown-v1"}))
+    assert told(fleet, "cm/sets", "-n", namespace)["owner"] == "ApplySet applyset-unknown-v1"
+    cluster.request("POST", path, config_map("their-parent", labels={ID: "applyset-unknown-v1"}))
+    assert told(fleet, "cm/sets", "-n", namespace)["owner"] == f"ApplySet {namespace}/their-parent"
 
 
 def test_a_namespace_that_an_application_made_is_led_back_to_it(fleet: Fleet) -> None:

@@ -20,6 +20,7 @@ from waiting import wait_for
 from watching import watching
 
 from fleetbeat.clients.watch_lease import watchers
+from fleetbeat.decisions.inventory import parent_name
 from fleetbeat.local.cluster import Cluster
 
 Body = dict[str, Any]
@@ -109,8 +110,9 @@ def tenant(fleet: Fleet, cluster: Cluster, namespace: str) -> Iterator[Tenant]:
         if f"cluster: {name}\n" in file.read_text():
             app = file.stem.removeprefix("app-")
             fleet.leave(app)
-            wait_for(lambda app=app: app not in fleet.catalogs.names(), timeout=60, what="it gone")  # type: ignore[misc]
+            wait_for(lambda app=app: app not in fleet.catalogs.names(), what="it gone")  # type: ignore[misc]
     (fleet.catalog / f"cluster-{name}.yaml").unlink()
+    wait_for(lambda: name not in fleet.catalogs.clusters(), what="its cluster gone too")
 
 
 def lists(cluster: Cluster, run: str, since: int) -> tuple[Counter[str], Counter[str]]:
@@ -128,7 +130,7 @@ def lists(cluster: Cluster, run: str, since: int) -> tuple[Counter[str], Counter
 def test_first_sync_look_new_revision_drift_and_prune(
     tenant: Tenant, cluster: Cluster, hands: Hands, command: Callable[..., Result]
 ) -> None:
-    """And what `diff` and `doctor` say meanwhile."""
+    """And what `diff`, `plan`, `rollback` and `doctor` say meanwhile."""
     fleet, space = tenant.fleet, tenant.namespace
     app = tenant.application("whole", [config_map("web"), config_map("extra"), ACCOUNT, HOOK])
     first = fleet.wait_run(app, phase="Succeeded")
@@ -160,10 +162,15 @@ def test_first_sync_look_new_revision_drift_and_prune(
     fleet.tick(app)
     assert outcomes(fleet.history(app)[0])[f"ConfigMap {space}/extra"] == "pruned"
     assert objects(fleet, space) == ["migration", "web"]
+    assert "nothing would change" in command("plan", app).output
+    assert command("rollback", app, "--yes", "--wait").exit_code == 0
+    assert objects(fleet, space) == ["extra", "migration", "web"]
+    told = f"/api/v1/namespaces/fleetbeat/events?fieldSelector=involvedObject.name={parent_name(app)}"
+    wait_for(lambda: (fleet.get(told) or {})["items"], what="an Event on the parent")
 
     checks = {one["name"]: one for one in json.loads(command("doctor", "-o", "json").stdout)}
-    told = checks[f"cluster {tenant.cluster} rights"]
-    assert (told["state"], told["detail"]) == ("ok", f"per namespace: everything in {space}, records in fleetbeat")
+    rights = checks[f"cluster {tenant.cluster} rights"]
+    assert (rights["state"], rights["detail"]) == ("ok", f"per namespace: everything in {space}, records in fleetbeat")
     assert checks[f"cluster {tenant.cluster} clock"]["state"] == "ok"
 
 
