@@ -9,14 +9,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from fleetbeat import catalog_annotations
 from fleetbeat.catalog_differences import adopted_tools, conflict_rules, ignore_rules
 from fleetbeat.catalog_fields import Fields, Problems, shown
 from fleetbeat.catalog_health import health_rules
 from fleetbeat.catalog_sync import sync_policy
 from fleetbeat.catalog_windows import own_windows, project_windows
-from fleetbeat.decisions import confirmation, names, references, self_heal, semver
-from fleetbeat.decisions.option_keys import OURS
-from fleetbeat.decisions.problems import did_you_mean
+from fleetbeat.decisions import names, references, semver
 from fleetbeat.decisions.projects import DEFAULT
 from fleetbeat.errors import ConfigurationError
 from fleetbeat.model import (
@@ -42,7 +41,6 @@ _SERVER = re.compile(r"https://(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(?::[0-9]{1,5
 
 DELETION_POLICIES: tuple[DeletionPolicy, ...] = ("Orphan", "Delete")
 
-_SKIP_RECONCILE = "argocd.argoproj.io/skip-reconcile"  #: annotation, as on Argo CD's Applications and cluster Secrets
 #: What restricts in Argo CD. Passing over such a field would grant what it was meant to forbid.
 _ARGO_CD_PROJECT = dict.fromkeys(
     (
@@ -80,13 +78,7 @@ def parse_application(document: Mapping[str, Any], where: str) -> Application:
     problem. Whether its cluster and project exist is not known here, and the project's rules are not in it.
     """
     problems, top = _open(document, where, "Application")
-    name, labels, annotations = _metadata(top)
-    for key, wrong in (*self_heal.read(annotations).problems, *_misspelt(annotations)):
-        top.problem(f"metadata.annotations.{key}", wrong)
-    approved = annotations.get(confirmation.DELETION_APPROVED)
-    if approved is not None and confirmation.approval(approved) is None:
-        at = f"metadata.annotations.{confirmation.DELETION_APPROVED}"
-        top.problem(at, f"must be {confirmation.TIME_FORM}, not {shown(approved)}")
+    name, labels, annotations = _metadata(top, "Application")
     spec = top.section("spec", required="it says what to sync and where to")
     top.close()
     project = spec.text("project", DEFAULT, accept=names.is_subdomain, form="the name of a Project in this catalog")
@@ -98,7 +90,7 @@ def parse_application(document: Mapping[str, Any], where: str) -> Application:
     rules = health_rules(spec)
     ignored, conflicts, adopt = ignore_rules(spec), conflict_rules(spec), adopted_tools(spec)
     needs, deletion = _depends_on(spec), _deletion_policy(spec)
-    suspended = _suspended(top, spec, annotations)
+    suspended = _suspended(spec, annotations)
     spec.close(elsewhere=_ARGO_CD_SPEC)
     problems.check()
     return Application(
@@ -111,8 +103,7 @@ def parse_application(document: Mapping[str, Any], where: str) -> Application:
 def parse_cluster(document: Mapping[str, Any], where: str) -> Cluster:
     """One ``kind: Cluster`` document; ``where`` as in ``parse_application``. Raises CatalogError with every problem."""
     problems, top = _open(document, where, "Cluster")
-    name, labels, annotations = _metadata(top)
-    skipped = _skipped(top, annotations)
+    name, labels, annotations = _metadata(top, "Cluster")
     spec = top.section("spec", required="it says how to reach the cluster: server, inCluster or context")
     top.close()
     cluster = Cluster(
@@ -128,7 +119,7 @@ def parse_cluster(document: Mapping[str, Any], where: str) -> Cluster:
         kubeconfig=spec.text("kubeconfig"),
         context=spec.text("context"),
         labels=labels,
-        suspended=f"{skipped} on Cluster {name}" if skipped else "",
+        suspended=f"{skipped} on Cluster {name}" if (skipped := _skipped(annotations)) else "",
     )
     if spec.given:
         _one_way_in(spec, cluster)
@@ -140,7 +131,7 @@ def parse_cluster(document: Mapping[str, Any], where: str) -> Cluster:
 def parse_project(document: Mapping[str, Any], where: str) -> Project:
     """One ``kind: Project`` document; ``where`` as in ``parse_application``. Raises CatalogError with every problem."""
     problems, top = _open(document, where, "Project")
-    name, _labels, _annotations = _metadata(top)
+    name, _labels, _annotations = _metadata(top, "Project")
     spec = top.section("spec", required="it holds the rules that the project's applications share")
     top.close()
     project = Project(
@@ -168,11 +159,12 @@ def _open(document: Mapping[str, Any], where: str, kind: str) -> tuple[Problems,
     return problems, top
 
 
-def _metadata(top: Fields) -> tuple[str, dict[str, str], dict[str, str]]:
+def _metadata(top: Fields, kind: str) -> tuple[str, dict[str, str], dict[str, str]]:
     metadata = top.section("metadata", required="it holds the name")
     name = metadata.text("name", required="every document has a name", accept=names.is_subdomain, form=_NAME_FORM)
     labels, annotations = metadata.texts("labels"), metadata.texts("annotations")
     metadata.close(later=("namespace", "finalizers"))
+    catalog_annotations.check(top, kind, labels, annotations)
     return name, labels, annotations
 
 
@@ -276,23 +268,14 @@ def _depends_on(spec: Fields) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _misspelt(annotations: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Of our own keys those that we do not know: somebody meant something by them."""
-    unknown = [key for key in annotations if key.startswith(OURS) and key not in self_heal.KEYS]
-    return [(key, f"unknown annotation.{did_you_mean(key, self_heal.KEYS)}") for key in unknown]
-
-
-def _suspended(top: Fields, spec: Fields, annotations: Mapping[str, str]) -> str:
+def _suspended(spec: Fields, annotations: Mapping[str, str]) -> str:
     """What says that the application is left alone: Flux's ``spec.suspend``, or Argo CD's annotation."""
-    skipped = _skipped(top, annotations)
-    return "spec.suspend: true" if spec.flag("suspend", False) else skipped
+    return "spec.suspend: true" if spec.flag("suspend", False) else _skipped(annotations)
 
 
-def _skipped(top: Fields, annotations: Mapping[str, str]) -> str:
-    said = annotations.get(_SKIP_RECONCILE, "false")
-    if said not in ("true", "false"):
-        top.problem(f"metadata.annotations.{_SKIP_RECONCILE}", f'must be "true" or "false", not {shown(said)}')
-    return f'annotation {_SKIP_RECONCILE}: "true"' if said == "true" else ""
+def _skipped(annotations: Mapping[str, str]) -> str:
+    key = catalog_annotations.SKIP_RECONCILE
+    return f'annotation {key}: "true"' if annotations.get(key) == "true" else ""
 
 
 def _deletion_policy(spec: Fields) -> DeletionPolicy:

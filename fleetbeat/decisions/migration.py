@@ -13,6 +13,7 @@ import copy
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from glob import escape
 from typing import Any
 
 from fleetbeat.decisions.fieldsets import ABSENT, HERE, Fields, Steps, get, is_leaf, leaves, within
@@ -20,6 +21,10 @@ from fleetbeat.decisions.inventory import FIELD_MANAGER
 from fleetbeat.model import Body
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+#: annotation of an application: one more field manager whose fields become ours, as Argo CD's
+MANAGER = "argocd.argoproj.io/client-side-apply-migration-manager"
+LONGEST_MANAGER = 128  #: characters; apimachinery allows a field manager no more
 
 #: Field managers of people with kubectl, and the one the API server gives to fields from before it kept books.
 PEOPLE = ("kubectl", "kubectl-*", "before-first-apply")
@@ -97,6 +102,7 @@ def takeover(
     wanted: Body,
     *,
     adopt: Collection[str] = (),
+    manager: str = "",
     keep: bool = False,
     given_up: Collection[Steps] = (),
     forced: Collection[Steps] = (),
@@ -107,13 +113,15 @@ def takeover(
         live: the object as read at the manifest's own version.
         wanted: what will be applied.
         adopt: words of ``TOOLS`` whose objects are taken over.
+        manager: the one that the application's annotation ``MANAGER`` names, "" = none.
         given_up: places that are left to others: what we have had there is not ours to take, or to remove.
         keep: leave the fields with everybody who has them (``kustomize.toolkit.fluxcd.io/ssa: Merge``).
         forced: places where the apply sets another value. By force it takes those from everybody, so they alone are
             no reason for a write before it: what ``kubectl edit`` has changed is healed by the apply.
     """
     tools = [TOOLS[word] for word in adopt]
-    globs = (FIELD_MANAGER, *PEOPLE, *(glob for tool in tools for glob in tool.managers))
+    people = (*PEOPLE, *([escape(manager)] if manager else []))
+    globs = (FIELD_MANAGER, *people, *(glob for tool in tools for glob in tool.managers))
     metadata: Body = live.get("metadata") or {}
     entries: list[dict[str, Any]] = metadata.get("managedFields") or []
     own = _own_entry(entries)

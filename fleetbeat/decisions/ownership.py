@@ -41,6 +41,8 @@ class Foreign:
 
 
 Ownership = Ours | Unowned | Foreign
+_TRACKING = "argocd.argoproj.io/tracking-id"
+_INSTALLATION = "argocd.argoproj.io/installation-id"
 _Marks = Mapping[str, str]
 
 
@@ -74,7 +76,7 @@ def _application(label: str, applyset: str, known: Mapping[str, str]) -> Foreign
 def _argocd_tracking(live: Body, _labels: _Marks, annotations: _Marks) -> Foreign | None:
     """``<app>:<group>/<Kind>:<namespace>/<name>``. Counts only when it names the very object it stands on: operators
     copy annotations to what they make. Argo CD writes its destination namespace on cluster-scoped objects."""
-    key = "argocd.argoproj.io/tracking-id"
+    key = _TRACKING
     app, _, rest = annotations.get(key, "").partition(":")
     kind_part, _, name_part = rest.partition(":")  # names of RBAC objects may have colons of their own
     namespace, _, name = name_part.partition("/")
@@ -87,7 +89,17 @@ def _argocd_tracking(live: Body, _labels: _Marks, annotations: _Marks) -> Foreig
         or own_namespace not in ("", namespace)
     ):
         return None
-    return Foreign("Argo CD application", app, f"{key}: {annotations[key]}")
+    installation = annotations.get(_INSTALLATION)
+    name = f"{app} of installation {installation}" if installation else app
+    return Foreign("Argo CD application", name, f"{key}: {annotations[key]}")
+
+
+def _argocd_installation(_live: Body, _labels: _Marks, annotations: _Marks) -> Foreign | None:
+    """Written beside the tracking id, by Argo CDs that share a cluster. Beside one that names another object it was
+    copied along; alone it still says that an Argo CD has the object."""
+    if not (installation := annotations.get(_INSTALLATION)) or annotations.get(_TRACKING):
+        return None
+    return Foreign("Argo CD application", f"of installation {installation}", f"{_INSTALLATION}: {installation}")
 
 
 def _label(tool: str, key: str) -> Callable[[Body, _Marks, _Marks], Foreign | None]:
@@ -127,6 +139,7 @@ _FOREIGN: tuple[Callable[[Body, _Marks, _Marks], Foreign | None], ...] = (
     _annotation("Fleetbeat, as its record of application", "fleetbeat.dev/application"),
     _argocd_tracking,
     _label("Argo CD application", "argocd.argoproj.io/instance"),
+    _argocd_installation,
     _flux("Flux Kustomization", "kustomize.toolkit.fluxcd.io"),
     _flux("Flux HelmRelease", "helm.toolkit.fluxcd.io"),
     _helm,

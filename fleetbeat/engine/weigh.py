@@ -20,7 +20,7 @@ from fleetbeat.decisions.fights import ANY, WHOLE, Dispute
 from fleetbeat.decisions.holds import Held
 from fleetbeat.decisions.inventory import FIELD_MANAGER, PART_OF
 from fleetbeat.decisions.manifests import digest
-from fleetbeat.decisions.migration import Takeover, takeover, tool_of
+from fleetbeat.decisions.migration import MANAGER, Takeover, takeover, tool_of
 from fleetbeat.decisions.options import read as options
 from fleetbeat.decisions.ownership import Foreign, Ours, changed_by, owner_of
 from fleetbeat.decisions.selectors import fits
@@ -103,6 +103,7 @@ class Weigher:
         self._app = application
         self._applyset = applyset
         self._owner_name = owner_name
+        self._migrated = application.annotations.get(MANAGER, "")
         self.truce = truces
         self.stays = stays
 
@@ -110,11 +111,12 @@ class Weigher:
         """Of everything that decides how the object should be: its manifest, and the rules about it."""
         rules = [rule for rule in self._app.ignore_differences if fits(rule.objects, manifest.id)]
         policies = [rule for rule in self._app.conflicts if fits(rule.objects, manifest.id)]
-        # Turned off again, it has to be looked at once more who holds the fields of what is as wanted.
-        stays = () if self._app.sync.migrate else ("ClientSideApplyMigration=false",)
-        if not rules and not policies and not stays:
+        # Changed again, it has to be looked at once more who holds the fields of what is as wanted.
+        taking = [] if self._app.sync.migrate else ["ClientSideApplyMigration=false"]
+        taking += [self._migrated] if self._migrated else []
+        if not rules and not policies and not taking:
             return digest(manifest)
-        return f"{digest(manifest)}+{hashlib.sha256(repr((rules, policies, *stays)).encode()).hexdigest()[:12]}"
+        return f"{digest(manifest)}+{hashlib.sha256(repr((rules, policies, *taking)).encode()).hexdigest()[:12]}"
 
     def treatment(self, manifest: Manifest, live: Body | None) -> Treatment:
         """``live``: the object, or its metadata from a list, as far as it is known."""
@@ -192,7 +194,9 @@ class Weigher:
             keep = treated.mode == "merge" or not treated.migrate
             given_up = [edit.steps for edit in left]
             forced = {conflict.steps for conflict in decided.taken}
-            over = takeover(live, sent, adopt=adopt, keep=keep, given_up=given_up, forced=forced)
+            over = takeover(
+                live, sent, adopt=adopt, manager=self._migrated, keep=keep, given_up=given_up, forced=forced
+            )
         released = over.released if over else ()
         return Weighed(
             live,

@@ -88,5 +88,37 @@ def test_client_side_apply_migration_of_the_application(fleet: Fleet, namespace:
     assert holders(hands, f"{maps}/a") == {"fleetbeat"}
 
 
+def test_a_field_manager_that_is_named_is_taken_over_as_well(fleet: Fleet, namespace: str) -> None:
+    app, hands = fleet.name("named"), Hands(fleet.clusters["test"])
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    hands.create(path, config_map("a"), "my-tool")
+    fleet.push(app, [config_map("a")])
+    fleet.application(app, namespace=namespace)
+    fleet.wait_run(app, phase="Succeeded")
+    assert holders(hands, f"{path}/a") == {"fleetbeat", "my-tool"}
+    manager = {"argocd.argoproj.io/client-side-apply-migration-manager": "my-tool"}
+    fleet.application(app, namespace=namespace, annotations=manager)
+    assert fleet.wait_run(app, phase="Succeeded", since=1)["trigger"] == "Spec"
+    assert holders(hands, f"{path}/a") == {"fleetbeat"}
+
+
+def test_a_refresh_is_one_sync_for_each_time_it_is_set(fleet: Fleet, namespace: str) -> None:
+    """A catalog is a file: nobody takes the annotation away, and left standing it asks for nothing more."""
+    app = fleet.name("refresh")
+    fleet.push(app, [config_map("a")])
+    fleet.application(app, namespace=namespace)
+    fleet.wait_run(app, phase="Succeeded")
+    refresh = {"argocd.argoproj.io/refresh": "hard"}
+    fleet.application(app, namespace=namespace, annotations=refresh)
+    entry = fleet.wait_run(app, phase="Succeeded", since=1)
+    assert (entry["trigger"], entry["counts"]) == ("Spec", {"unchanged": 1})
+    assert fleet.tick(app) == "nothing to do"
+    again = refresh | {"argocd.argoproj.io/refresh-timestamp": "2026-11-30T12:00:00Z"}
+    fleet.application(app, namespace=namespace, annotations=again)
+    assert fleet.wait_run(app, phase="Succeeded", since=2)["trigger"] == "Spec"
+    assert fleet.tick(app) == "nothing to do"
+    assert fleet.runs_ended(app) == 3
+
+
 def holders(hands: Hands, path: str) -> set[str]:
     return {entry["manager"] for entry in hands.get(path)["metadata"]["managedFields"]}

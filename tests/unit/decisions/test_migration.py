@@ -59,6 +59,22 @@ def test_fields_of_the_bundle_become_ours(manager: str):
     assert found.released == ()
 
 
+@pytest.mark.parametrize(
+    ("named", "manager", "taken"),
+    [
+        ("my-tool", "my-tool", True),
+        ("my-tool", "kubectl", True),
+        ("my-tool", "my-tool-2", False),
+        ("my-*", "my-tool", False),
+        ("", "my-tool", False),
+    ],
+)
+def test_one_more_manager_may_be_named(named: str, manager: str, taken: bool):
+    """Argo CD's client-side-apply-migration-manager, a name and no glob."""
+    found = takeover(live(entry(manager, "data.a")), wanted("a"), manager=named)
+    assert (found.managers if found else ()) == ((manager,) if taken else ())
+
+
 def test_what_we_have_had_is_taken_so_that_it_goes():
     found = takeover(live(OURS, entry("kubectl", "data.a", "data.b", operation="Apply")), wanted("a"))
     assert fields(found) == {"fleetbeat Apply": {"f:data": {"f:a": {}, "f:b": {}}}}

@@ -20,12 +20,20 @@ def live(kind="ConfigMap", api="v1", name="web", namespace="shop", labels=None, 
 
 
 TRACKING = "argocd.argoproj.io/tracking-id"
+INSTALLATION = "argocd.argoproj.io/installation-id"
 FLUX = "kustomize.toolkit.fluxcd.io"
 HELM_FLUX = "helm.toolkit.fluxcd.io"
 HELM = {"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "shop"}
 
 FOREIGN = [
     ("applyset", live(labels={PART_OF: "applyset-theirs-v1"}), "ApplySet", "applyset-theirs-v1"),
+    (
+        "argo-tracking-of-an-installation",
+        live(annotations={TRACKING: "cart:/ConfigMap:shop/web", INSTALLATION: "east"}),
+        "Argo CD application",
+        "cart of installation east",
+    ),
+    ("argo-installation", live(annotations={INSTALLATION: "east"}), "Argo CD application", "of installation east"),
     ("argo-tracking", live(annotations={TRACKING: "cart:/ConfigMap:shop/web"}), "Argo CD application", "cart"),
     (
         "argo-tracking-in-another-namespace",
@@ -86,6 +94,7 @@ def test_foreign_marks(body, tool, name):
         live(annotations={TRACKING: "cart:/ConfigMap:elsewhere/web"}),
         live(annotations={TRACKING: "cart:apps/Deployment:shop/web"}),
         live(annotations={TRACKING: "nonsense"}),
+        live(annotations={TRACKING: "cart:apps/Deployment:shop/web", INSTALLATION: "east"}),
         {"kind": "ConfigMap", "metadata": {"name": "web", "labels": None}},
         {},
     ],
@@ -98,6 +107,7 @@ def test_foreign_marks(body, tool, name):
         "tracking-copied-other-namespace",
         "tracking-copied-other-kind",
         "tracking-nonsense",
+        "installation-copied-with-it",
         "null-labels",
         "empty",
     ],
