@@ -234,7 +234,10 @@ def _files(folder: Path, problems: list[str], seen: set[tuple[int, int]]) -> Ite
     for path, is_folder in entries:
         if path.name.startswith("."):
             continue
-        if is_folder:
+        if (name := os.fsencode(path.name).decode(errors="backslashreplace")) != path.name:
+            # Where a document stands is told in messages and logs, and files it names are meant from there.
+            problems.append(f"{name}: this name is not UTF-8. Rename it")
+        elif is_folder:
             yield from _files(path, problems, seen)
         elif path.suffix.lower() in (".yaml", ".yml"):
             yield path

@@ -126,12 +126,19 @@ def _tell(found: Findings) -> None:
 
 def _files(source: Path, limits: Bundles) -> dict[str, bytes]:
     """What a bundle made of ``source`` would hold; packed and unpacked again, since a sync sees it no other way."""
+    from fleetbeat.clients import bundle_folder
+
     if str(source) == "-":
         return {"stdin.yaml": sys.stdin.buffer.read()}
     if not source.is_dir():
         if not source.name.lower().endswith((".yaml", ".yml", ".json")):
             raise click.UsageError(f"{source}: manifests are files that end in .yaml, .yml or .json")
-        return {source.name: source.read_bytes()}
+        try:
+            if kind := bundle_folder.why_no_file(source.stat().st_mode):
+                raise click.UsageError(f"{source} is {kind}; give a file or a folder")  # a pipe may never end
+            return {source.name: source.read_bytes()}
+        except OSError as error:
+            raise bundle_folder.unreadable(error, source) from None
     from fleetbeat.clients.oci_push import bundle
     from fleetbeat.decisions.bundles import unpack
 

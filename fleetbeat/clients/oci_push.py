@@ -6,19 +6,17 @@ nothing and starts nothing.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
+from fleetbeat.clients import bundle_folder
 from fleetbeat.clients.oci_layout import LayoutWriter
 from fleetbeat.clients.oci_registry import Connection
 from fleetbeat.decisions import artifact, bundles, references
-from fleetbeat.errors import BundleError, BundleTooLarge, ConfigurationError, UnsafeBundle
+from fleetbeat.errors import BundleError, BundleTooLarge, ConfigurationError
 from fleetbeat.model import Credential, RegistryAuth, Revision
 from fleetbeat.settings import Bundles, Http
-
-_SKIPPED = ".git"
 
 
 def push(
@@ -39,9 +37,9 @@ def push(
     ``annotations`` go on the manifest; the caller takes ``org.opencontainers.image.{source,revision,created}`` from
     git, ``created`` being the commit's time. A password in the source's URL is left out.
 
-    Raises the errors of ``ports.SourcePort``; ConfigurationError for the reference or the folder; UnsafeBundle for a
-    link that leads out of the folder or to another folder, or a special file; BundleTooLarge for what pulling would
-    refuse; BundleError for a folder without files unless ``allow_empty``.
+    Raises the errors of ``ports.SourcePort``; ConfigurationError for the reference or the folder; UnsafeBundle for what
+    a bundle cannot hold (``bundle_folder.read``); BundleTooLarge for what pulling would refuse; BundleError for a
+    folder without files unless ``allow_empty``.
     """
     place = references.parse(reference)
     if place.digest:
@@ -76,7 +74,7 @@ def _store(place: Connection | LayoutWriter, layer: bytes, manifest: bytes, tag:
 
 def bundle(directory: Path, limits: Bundles, *, allow_empty: bool = False) -> bytes:
     """The layer ``push`` would store for a folder: gzip tar, bytes decided by the files alone."""
-    files, executable = _files(directory, limits)
+    files, executable = bundle_folder.read(directory, limits)
     if not files and not allow_empty:
         raise BundleError(f"{directory} holds no files. A bundle without any would mean: remove everything")
     layer = bundles.pack(files, executable)
@@ -87,51 +85,6 @@ def bundle(directory: Path, limits: Bundles, *, allow_empty: bool = False) -> by
             "(FLEETBEAT_BUNDLES_MAX_LAYER)"
         )
     return layer
-
-
-def _files(directory: Path, limits: Bundles) -> tuple[dict[str, bytes], set[str]]:
-    """Path → content of every file below, and which of them are executable."""
-    if not directory.is_dir():
-        raise ConfigurationError(f"{directory} is not a folder")
-    files: dict[str, bytes] = {}
-    executable: set[str] = set()
-    total = 0
-    try:
-        for folder, folders, names in os.walk(directory, onerror=_raise):
-            folders[:] = sorted(name for name in folders if name != _SKIPPED)
-            for name in [*(n for n in folders if (Path(folder) / n).is_symlink()), *sorted(names)]:
-                path = Path(folder) / name
-                if name == _SKIPPED:  # a worktree's or submodule's .git is a file
-                    continue
-                relative = path.relative_to(directory).as_posix()
-                _expect_own_file(path, relative, directory)
-                total += path.stat().st_size
-                if total > limits.max_unpacked or len(files) >= limits.max_entries:
-                    raise BundleTooLarge(
-                        f"{directory}: more than {limits.max_unpacked} bytes or {limits.max_entries} files "
-                        "(FLEETBEAT_BUNDLES_MAX_UNPACKED, FLEETBEAT_BUNDLES_MAX_ENTRIES)"
-                    )
-                files[relative] = path.read_bytes()
-                if path.stat().st_mode & 0o100:
-                    executable.add(relative)
-    except OSError as error:
-        raise ConfigurationError(f"{error.filename or directory} cannot be read: {error.strerror}") from None
-    return files, executable
-
-
-def _expect_own_file(path: Path, relative: str, directory: Path) -> None:
-    """A regular file, or a link to one inside the folder: its content is stored, since bundles have no links."""
-    if path.is_symlink() and not path.resolve().is_relative_to(directory.resolve()):
-        raise UnsafeBundle(f"{relative}: this link leads out of {directory}. Put the file there itself")
-    if not path.is_file():
-        kind = "a link to a folder or to nothing" if path.is_symlink() else "not a regular file"
-        raise UnsafeBundle(f"{relative}: {kind}; a bundle holds only files and folders")
-    if "\\" in relative:
-        raise UnsafeBundle(f"{relative}: a backslash in a file's name would be read as a folder")
-
-
-def _raise(error: OSError) -> None:
-    raise error
 
 
 def without_credentials(url: str) -> str:

@@ -232,6 +232,18 @@ def test_a_folder_that_contains_itself_ends(tmp_path: Path) -> None:
     assert set(load(tmp_path).documents) == {"Cluster/prod"}
 
 
+def test_names_that_no_message_could_hold_are_told(tmp_path: Path) -> None:
+    folder = os.fsencode(tmp_path)
+    try:
+        (tmp_path / os.fsdecode(b"\xfe")).mkdir()
+    except OSError:
+        pytest.skip("this file system has no such names")
+    for place in (b"\xfe/a.yaml", b"\xff.yaml"):
+        Path(os.fsdecode(folder + b"/" + place)).write_text(cluster())
+    told = "this name is not UTF-8. Rename it"
+    assert problems(tmp_path) == [f"\\xfe: {told}", f"\\xff.yaml: {told}"]
+
+
 def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.yaml")
     (tmp_path / "b.yaml").symlink_to("nowhere")

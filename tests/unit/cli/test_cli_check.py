@@ -6,7 +6,9 @@ Lines of ``expected.txt`` without ``note:`` or ``error:`` are the plan. It can b
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -115,6 +117,35 @@ def test_what_cannot_be_packed_is_a_problem(tmp_path: Path) -> None:
     shown = check(tmp_path, "-o", "json")
     assert shown.exit_code == Exit.FAILED
     assert "leads out of" in json.loads(shown.stdout)["problems"][0]["message"]
+
+
+def test_a_link_that_leads_round_in_a_circle_is_a_problem(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").symlink_to("b.yaml")
+    (tmp_path / "b.yaml").symlink_to("a.yaml")
+    shown = check(tmp_path)
+    assert shown.exit_code == Exit.FAILED
+    assert shown.stderr == "error: a.yaml: this link to b.yaml leads round in a circle. Remove it\n"
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.yaml")
+    shown = check(tmp_path / "a.yaml")
+    assert shown.exit_code == Exit.USAGE
+    assert "a.yaml is a pipe; give a file or a folder" in shown.stderr
+    assert "a.yaml: a pipe, not a regular file; a bundle holds only files and folders" in check(tmp_path).stderr
+
+
+def test_a_file_that_cannot_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.yaml").write_text("")
+
+    def refuse(path: Path) -> bytes:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    for source in (tmp_path / "a.yaml", tmp_path):
+        shown = check(source)
+        assert shown.exit_code == Exit.CONFIGURATION
+        assert shown.stderr == f"error: {tmp_path / 'a.yaml'} cannot be read: Permission denied\n"
 
 
 def test_a_folder_without_a_file_is_a_problem(tmp_path: Path) -> None:
