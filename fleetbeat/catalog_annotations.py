@@ -41,8 +41,8 @@ _LET_PASS = {
     *(f"{_ARGO}{name}" for name in ("manifest-generate-paths", "managed-by-url", "ignore-default-links")),
     *(f"{_ARGO}{name}" for name in ("hydrate", "hydrate-timestamp", "application-set-refresh")),
     *(key for key in KNOWN if key.startswith(("applyset.kubernetes.io/", "sharding.fluxcd.io/"))),
-    *("config.kubernetes.io/origin", "config.k8s.io/owning-inventory", "reconcile.fluxcd.io/requestedAt"),
-    "reconcile.fluxcd.io/watch",
+    *("config.kubernetes.io/origin", "config.kubernetes.io/local-config", "config.k8s.io/owning-inventory"),
+    *("reconcile.fluxcd.io/requestedAt", "reconcile.fluxcd.io/watch"),
 }
 _COMPARING = ("ServerSideDiff=true", "IncludeMutationWebhook=true")  #: always so
 
@@ -50,7 +50,7 @@ _COMPARING = ("ServerSideDiff=true", "IncludeMutationWebhook=true")  #: always s
 def check(top: Fields, kind: str, labels: Mapping[str, str], annotations: Mapping[str, str]) -> None:
     """Every problem of a document's ``metadata.labels`` and ``metadata.annotations``. ``kind``: of the document."""
     of_ours = self_heal.KEYS if kind == "Application" else ()
-    counts = {key: check for key, check in _COUNTS.items() if kind == "Application" or key in _ALSO_ON.get(kind, ())}
+    counts = {key: rule for key, rule in _COUNTS.items() if kind == "Application" or key in _ALSO_ON.get(kind, ())}
     for where, marks in (("labels", labels), ("annotations", annotations)):
         for key, value in marks.items():
             at = f"metadata.{where}.{shown_key(key)}"

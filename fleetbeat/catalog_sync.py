@@ -13,6 +13,7 @@ _ARGO_CD_SYNC = {
     "syncOptions": "spec.sync.options",
     "conflicts": "spec.conflicts",
     "ignoreDifferences": "spec.ignoreDifferences",
+    "managedNamespaceMetadata": "no field: a Namespace with labels and annotations is an object of the bundle",
 }
 _PROPAGATION: dict[str, Propagation] = {"background": "Background", "foreground": "Foreground", "orphan": "Orphan"}
 _PERMISSION: dict[str, Permission] = {"true": "true", "false": "false", "confirm": "confirm"}

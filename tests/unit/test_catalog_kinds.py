@@ -361,6 +361,10 @@ CASES: dict[str, tuple[Document, str]] = {
         sync(retry={"backoff": {"duration": "5m", "maxDuration": "1m"}}),
         "spec.sync.retry.backoff.duration: must not be longer than maxDuration",
     ),
+    "metadata of the namespace": (
+        sync(managedNamespaceMetadata={"labels": {"team": "web"}}),
+        "spec.sync.managedNamespaceMetadata: unknown field. Here it is no field: a Namespace with labels",
+    ),
     "option that server-side apply cannot have": (
         sync(options=["Prune=false", "Validate=false"]),
         "spec.sync.options[1]: Validate=false cannot be: with server-side apply the API server checks every field",
