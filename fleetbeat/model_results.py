@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from fleetbeat.errors import FleetbeatError, Permanent
 from fleetbeat.model import ObjectId
 
 #: What happened to one object (see docs/architecture.md "Words").
@@ -80,6 +81,11 @@ class ObjectResult:
     editors: tuple[Manager, ...] = ()  #: the same managers with operation, subresource and time
     fields: tuple[str, ...] = ()  #: what was put back, "" = the object as a whole: of drift only
     phase: str = ""  #: of a hook the phase it ran in, "PreSync"; "" = no hook
+    lasting: bool = False  #: failed, and the same would fail again: time alone does not mend it
+
+    @classmethod
+    def failure(cls, key: ObjectId, error: FleetbeatError, wave: int = 0) -> ObjectResult:
+        return cls(key, "failed", str(error), wave, lasting=isinstance(error, Permanent))
 
     def to_json(self) -> dict[str, Any]:
         """Leaves out what is empty; ``from_json`` restores it."""
@@ -98,6 +104,8 @@ class ObjectResult:
             data["fields"] = list(self.fields)
         if self.phase:
             data["phase"] = self.phase
+        if self.lasting:
+            data["lasting"] = True
         return data
 
     @classmethod
@@ -113,6 +121,7 @@ class ObjectResult:
             editors=tuple(Manager.from_json(editor) for editor in data.get("editors", ())),
             fields=tuple(data.get("fields", ())),
             phase=data.get("phase", ""),
+            lasting=data.get("lasting", False),
         )
 
 

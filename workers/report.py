@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 import orjson
 
@@ -14,6 +15,7 @@ from fleetbeat.decisions.lifecycle import (
     FOR_GOOD,
     Cure,
     Ending,
+    cure_of,
     ending,
     failures,
     history_entry,
@@ -66,7 +68,8 @@ def report(work: Work) -> Outcome:
     )
     finished = int(turn.now() * 1000)
     times = failures(state, end.phase, record["digest"], record.get("spec", ""))
-    pause, resting = _pause(turn.app, application, record, end, times)
+    what = _cure(record, end, results)
+    pause, resting = _pause(turn.app, application, record, end, what, times)
     entry = history_entry(
         run=record,
         revision=revision,
@@ -87,6 +90,7 @@ def report(work: Work) -> Outcome:
     if again and before is not None:
         entry |= {"count": int(before.get("count", 1)) + 1, "since": before.get("since", before["started"])}
     verdict = _state(record, end, revision, results, state, finished=finished, conflicts=bool(plan.truces)) | {
+        "cure": what,
         "given_up": "1" if end.reason in FOR_GOOD else "",
         "failures": times,
         "pause": finished + int(resting * 1000) if resting else "",
@@ -252,7 +256,6 @@ def _state(
         "phase": end.phase,
         "message": end.message,
         "reason": end.reason,
-        "cure": record.get("error_cure", ""),
         "attempted": revision.digest if end.phase != "Superseded" else before.get("attempted", ""),
         "attempted_since": memory.first_tried(record, before)
         if end.phase != "Superseded"
@@ -304,8 +307,15 @@ def _application(work: Work) -> Application | None:
     return entry[0] if entry is not None else None
 
 
+def _cure(record: Mapping[str, str], end: Ending, results: Sequence[ObjectResult]) -> Cure | Literal[""]:
+    """What may mend it; "" where nothing failed."""
+    if said := record.get("error_cure"):
+        return "change" if said == "change" else "time"
+    return cure_of(results) if end.phase == "Failed" else ""
+
+
 def _pause(
-    app: str, application: Application | None, record: dict[str, str], end: Ending, times: int
+    app: str, application: Application | None, record: dict[str, str], end: Ending, what: Cure | Literal[""], times: int
 ) -> tuple[float | None, float]:
     """Seconds until the next look, None = at the regular slot; and for how long a watch rings in vain."""
     if record.get("stands_in"):
@@ -315,6 +325,5 @@ def _pause(
     if end.phase == "Succeeded":
         return None, 0.0
     retry = application.sync.retry if application is not None else Retry()
-    what: Cure = "change" if record.get("error_cure", "time") == "change" else "time"
-    asked = what, times, retry, float(record.get("retry_after") or 0)
+    asked = what or "time", times, retry, float(record.get("retry_after") or 0)
     return next_look(*asked, spread=spread(app)), rest(*asked, spread=spread(app))

@@ -154,7 +154,7 @@ class Stage:
                 exact=bool(work.record.get("promise")),
             )
         if any(one.result.outcome == "failed" for one in done):
-            return Next("report", {"error": "ObjectsFailed", "error_cure": _cure(done)})
+            return Next("report", {"error": "ObjectsFailed"})
         if held := [one for one in done if one.not_yet]:
             at_work = {
                 one.result.id for one in done if not (one.health is None or self._settled(one.result.id, one.health))
@@ -388,8 +388,3 @@ class Stage:
 
     def _unhealthy(self, bad: dict[ObjectId, Health]) -> Next:
         return failed(waiting.Unhealthy(waiting.advised(f"{self.stage.title}: {waiting.told(bad)}")))
-
-
-def _cure(done: Sequence[Done]) -> str:
-    """A run whose objects failed is tried again in time: rights may be granted, webhooks come back."""
-    return "time" if any(one.result.outcome == "failed" for one in done) else ""

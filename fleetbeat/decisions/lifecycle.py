@@ -125,6 +125,12 @@ def cure(error: BaseException) -> Cure:
     return "change" if isinstance(error, Permanent) else "time"
 
 
+def cure_of(results: Sequence[ObjectResult]) -> Cure:
+    """The same of what failed of a run: one right that may be granted is reason enough to try again soon."""
+    failed = [result for result in results if result.outcome == "failed" and result.phase != "SyncFail"]
+    return "change" if failed and all(result.lasting for result in failed) else "time"
+
+
 def next_look(
     what: Cure, failures: int, retry: Retry, retry_after: float = 0.0, *, spread: float = 0.0
 ) -> float | None:

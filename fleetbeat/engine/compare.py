@@ -174,7 +174,7 @@ class Comparer:
             meta = self._live.get(manifest.id)
             if held := self._bypasses.writes_not(manifest.id, meta):
                 return self._held(manifest, held, f"{error}; ", meta)
-            return Verdict(result=ObjectResult(manifest.id, "failed", str(error), wave_of(manifest)))
+            return Verdict(result=ObjectResult.failure(manifest.id, error, wave_of(manifest)))
 
     def _look(self, index: int, manifest: Manifest) -> Verdict:
         key, wave = manifest.id, wave_of(manifest)

@@ -218,7 +218,7 @@ def let_go(
         try:
             return _let_go(cluster, apis, applyset, key, heirs.get(key))
         except (Rejected, Refused, Unauthorized, NotYet) as error:
-            return ObjectResult(key, "failed", str(error))
+            return ObjectResult.failure(key, error)
 
     return [result for result in pool.map(one, objects) if result is not None]
 

@@ -7,6 +7,7 @@ killed finds what that one did.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from fleetbeat.decisions import hook_runs, hooks
 from fleetbeat.decisions.hooks import Hook
@@ -83,7 +84,8 @@ class Hooks:
         try:
             try_creating(self._cluster, self._resource(one.id, manifest), one.id._replace(name=name), body)
         except (Rejected, Refused, Unauthorized, NotYet) as error:
-            return self._result(one, "failed", str(error).replace(name, one.id.name))
+            refused = ObjectResult.failure(one.id, error, one.wave)
+            return replace(refused, reason=refused.reason.replace(name, one.id.name), phase=one.phase)
         return None
 
     def start(self, one: HookRun) -> Done:
@@ -93,7 +95,7 @@ class Hooks:
         except NotYet as error:
             return Done(self._result(one, "skipped", str(error)), not_yet=str(error))
         except (Rejected, Refused, Unauthorized) as error:
-            return Done(self._result(one, "failed", str(error)))
+            return Done(replace(ObjectResult.failure(one.id, error, one.wave), phase=one.phase))
 
     def health(self, one: HookRun, live: Body | None) -> Health:
         """Healthy once it has done its work, Missing when it vanished before that was seen."""

@@ -49,7 +49,7 @@ def remove_tier(
         try:
             return _remove(cluster, apis, applyset, removal, propagation, heirs.get(removal.id), keep, exact)
         except (Rejected, Refused, Unauthorized, NotYet) as error:
-            return Done(ObjectResult(removal.id, "failed", str(error), removal.wave))
+            return Done(ObjectResult.failure(removal.id, error, removal.wave))
 
     kept = {
         removal.id: _done(removal, "kept", why)

@@ -110,7 +110,7 @@ class _Writer:
         except NotYet as error:
             return Done(ObjectResult(change.id, "skipped", str(error), change.wave), not_yet=str(error))
         except (Rejected, Refused, Unauthorized) as error:
-            return Done(ObjectResult(change.id, "failed", str(error), change.wave))
+            return Done(ObjectResult.failure(change.id, error, change.wave))
 
     def _apply(self, change: Change, manifest: Manifest) -> Done:
         resource = self._apis.find(change.id.group, change.id.kind, manifest.version)

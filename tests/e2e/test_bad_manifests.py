@@ -239,12 +239,14 @@ BY_DRY_RUN = [
         {"web.yaml": doc(config_map("web", "bad-terminating"))},
         ("ConfigMap bad-terminating/web", "namespace is being deleted"),
         "ObjectsFailed",
+        lasting=False,
     ),
     Mistake(
         "namespace-does-not-exist",
         {"web.yaml": doc(config_map("web", "bad-nowhere"))},
         ("ConfigMap bad-nowhere/web", "namespace bad-nowhere does not exist", "CreateNamespace"),
         "ObjectsFailed",
+        lasting=False,
     ),
     Mistake(
         "last-wave-only",

@@ -15,6 +15,8 @@ import yaml
 from fleet import Fleet, config_map
 from waiting import wait_for
 
+from fleetbeat.decisions.conditions import stalled
+
 #: file name → text
 Files = Mapping[str, str]
 #: puts a bundle where the application looks for it: "good" first, then "bad", at last "mended"
@@ -35,6 +37,7 @@ class Mistake:
     source: Callable[[], Mapping[str, Any]] = dict  #: fields of the catalog's source, where it is not the registry
     before: Files = field(default_factory=dict)  #: of the first bundle
     destination: bool = True  #: does the application give its objects a namespace?
+    lasting: bool = True  #: of one that the cluster tells: time alone does not mend it
 
     def __str__(self) -> str:
         return self.name
@@ -130,6 +133,8 @@ def check(story: Story, mistake: Mistake) -> None:
     assert story.state["phase"] == "Failed"
     assert story.state["sync"] == ("OutOfSync" if story.bad["results"] else "Unknown"), "unknown without a comparison"
     assert story.state["digest"] == story.good["revision"]["digest"], "the good bundle stays in force"
+    if story.bad["results"]:
+        assert stalled(story.state).status == ("True" if mistake.lasting else "False")
     assert not story.writes, [f"{e['verb']} {e['requestURI']}" for e in story.writes]
     assert story.kept is not None
     assert story.kept["data"] == {"value": "good"}

@@ -8,7 +8,15 @@ import pytest
 
 from fleetbeat.decisions import lifecycle
 from fleetbeat.decisions.schedule import spread
-from fleetbeat.errors import ClusterUnavailable, ManifestError, NotYet, Refused, Unauthorized
+from fleetbeat.errors import (
+    ClusterUnavailable,
+    FleetbeatError,
+    ManifestError,
+    NotYet,
+    Refused,
+    Rejected,
+    Unauthorized,
+)
 from fleetbeat.model import ObjectId, Retry, Revision
 from fleetbeat.model_results import ObjectResult
 
@@ -81,6 +89,31 @@ def test_what_starts_a_run(state: dict[str, str], change: dict[str, Any], trigge
 )
 def test_what_may_mend_an_error(error: Exception, cure: str) -> None:
     assert lifecycle.cure(error) == cure
+
+
+BAD, BARRED = Rejected("an invalid label"), Unauthorized("no right")
+
+
+@pytest.mark.parametrize(
+    ("errors", "cure"),
+    [
+        pytest.param([BAD], "change", id="the same would be refused again"),
+        pytest.param([BAD, BAD], "change", id="all of them"),
+        pytest.param([BAD, BARRED], "time", id="one that may pass is reason enough"),
+        pytest.param([BARRED], "time", id="a right may be granted"),
+        pytest.param([NotYet("its namespace is going away")], "time", id="it is on its way"),
+        pytest.param([], "time", id="none: something else went wrong"),
+    ],
+)
+def test_what_may_mend_objects_that_failed(errors: list[FleetbeatError], cure: str) -> None:
+    """Told apart for each object, as for a run (decision 0029), and kept over the steps of a run."""
+    keys = [ObjectId("", "ConfigMap", "shop", f"c{number}") for number in range(len(errors) + 1)]
+    results = [ObjectResult(keys[-1], "created")]
+    results += [ObjectResult.failure(key, error, 3) for key, error in zip(keys, errors, strict=False)]
+    results += [ObjectResult(keys[-1], "failed", "a hook for the failed sync", phase="SyncFail")]
+    stored = [ObjectResult.from_json(result.to_json()) for result in results]
+    assert stored == results
+    assert lifecycle.cure_of(stored) == cure
 
 
 @pytest.mark.parametrize(

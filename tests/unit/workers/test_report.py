@@ -5,23 +5,36 @@ from __future__ import annotations
 import pytest
 
 from fleetbeat.decisions.lifecycle import Ending
-from workers.report import _pause, health_of
+from fleetbeat.errors import Rejected, Unauthorized
+from fleetbeat.model import ObjectId
+from fleetbeat.model_results import ObjectResult
+from workers.report import _cure, _pause, health_of
+
+WEB = ObjectId("", "ConfigMap", "shop", "web")
+REFUSED = [ObjectResult.failure(WEB, Rejected("an invalid label"))]
+BARRED = [ObjectResult.failure(WEB, Unauthorized("no right"))]
 
 
 @pytest.mark.parametrize(
-    ("record", "phase", "soon"),
+    ("record", "results", "phase", "soon"),
     [
-        pytest.param({"error_cure": "time"}, "Failed", True, id="what time may mend is tried again"),
-        pytest.param({"error_cure": "change"}, "Failed", False, id="what only a change mends is not"),
+        pytest.param({"error_cure": "time"}, REFUSED, "Failed", True, id="what time may mend is tried again"),
+        pytest.param({"error_cure": "change"}, [], "Failed", False, id="what only a change mends is not"),
         pytest.param(
-            {"error_cure": "time", "promise": "3f9a1c22b0d4"}, "Failed", True, id="a saved plan is retried as that plan"
+            *({"error_cure": "time", "promise": "3f9a1c22b0d4"}, [], "Failed", True),
+            id="a saved plan is retried as that plan",
         ),
-        pytest.param({"superseded": "a newer one", "promise": "3f9a1c22b0d4"}, "Superseded", True, id="superseded"),
-        pytest.param({}, "Succeeded", False, id="all is well"),
+        pytest.param({"error": "ObjectsFailed"}, REFUSED, "Failed", False, id="an object that is refused"),
+        pytest.param({"error": "ObjectsFailed"}, BARRED, "Failed", True, id="an object that may be let in"),
+        pytest.param({"superseded": "a newer one", "promise": "3f9a1c22b0d4"}, [], "Superseded", True, id="superseded"),
+        pytest.param({}, [], "Succeeded", False, id="all is well"),
     ],
 )
-def test_how_soon_it_is_looked_at_again(record: dict[str, str], phase: str, soon: bool) -> None:
-    pause, rest = _pause("shop", None, record, Ending(phase, "said"), times=1)  # type: ignore[arg-type]
+def test_how_soon_it_is_looked_at_again(
+    record: dict[str, str], results: list[ObjectResult], phase: str, soon: bool
+) -> None:
+    end = Ending(phase, "said")  # type: ignore[arg-type]
+    pause, rest = _pause("shop", None, record, end, _cure(record, end, results), times=1)
     assert (pause is not None) is soon
     assert (rest > 0) is (phase == "Failed")
 
