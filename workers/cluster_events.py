@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from fleetbeat.clients.cluster import KubernetesCluster
 from fleetbeat.decisions.cluster_events import body, is_worth_telling
 from fleetbeat.decisions.events import Event
 from fleetbeat.decisions.inventory import parent_name
 from fleetbeat.errors import FleetbeatError, LostLock, StoreUnavailable, Unauthorized
+from fleetbeat.model import Body
 from workers.departing import is_removal
-from workers.target import target
+from workers.parts import Parts
+from workers.target import Target, target
 from workers.task import Work
 
 log = logging.getLogger(__name__)
@@ -30,7 +33,6 @@ def tell(work: Work, event: Event, entry: Mapping[str, Any], home: str) -> None:
         return
     if is_removal(work.record) and entry["phase"] == "Succeeded":
         return  # the parent has gone
-    namespace, where = shared.settings.namespace, None
     try:
         where = target(
             shared,
@@ -41,13 +43,37 @@ def tell(work: Work, event: Event, entry: Mapping[str, Any], home: str) -> None:
             guard=work.lease.check,
             removal=is_removal(work.record),
         ).cluster
-        where.tell(body(event, entry, parent=parent_name(turn.app), namespace=namespace, uid=home))
+    except StoreUnavailable:
+        raise
+    except FleetbeatError as error:
+        log.info("%s: no Event of run %s: %s", turn.app, turn.run, error)
+        return
+    namespace = shared.settings.namespace
+    _send(where, turn.app, body(event, entry, parent=parent_name(turn.app), namespace=namespace, uid=home))
+
+
+def warn(shared: Parts, app: str, connect: Callable[[], Target], event: Event, home: str, *, at: int, run: str) -> None:
+    """One request, for something that is about to happen, told between runs. ``at``: ms since epoch."""
+    if not shared.settings.events.in_clusters or not home:
+        return
+    try:
+        cluster = connect().cluster
+    except FleetbeatError as error:
+        log.info("%s: no Event %s: %s", app, event.reason, error)
+        return
+    entry = {"started": at, "finished": at, "count": 1, "run": run}
+    namespace = shared.settings.namespace
+    _send(cluster, app, body(event, entry, parent=parent_name(app), namespace=namespace, uid=home))
+
+
+def _send(cluster: KubernetesCluster, app: str, event: Body) -> None:
+    try:
+        cluster.tell(event)
     except (LostLock, StoreUnavailable):
         raise
     except Unauthorized as error:
-        name = where.name if where is not None else ""
-        if name not in _refusing:
-            _refusing.add(name)
+        if cluster.name not in _refusing:
+            _refusing.add(cluster.name)
             log.warning("%s; runs go on without Events, which FLEETBEAT_EVENTS_IN_CLUSTERS=false turns off", error)
     except FleetbeatError as error:
-        log.info("%s: no Event of run %s: %s", turn.app, turn.run, error)
+        log.info("%s: no Event %s: %s", app, event["reason"], error)

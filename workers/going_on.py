@@ -100,7 +100,7 @@ def _look_while_held(shared: Parts, app: str, look: Look) -> bool:
                 with contextlib.suppress(Refused):  # the step meets it too, and ends the run with it
                     parent = applyset.read(where.cluster, shared.settings.namespace, app)
                     hand_holds.meet(shared, app, look.state, parent)
-            if holds.have_changed(shared, there[0], record):
+            if holds.have_changed(shared, there, record, look.state.get("home", "")):
                 return True
         if entry is None or departing.is_removal(record):
             return False

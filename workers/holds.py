@@ -23,7 +23,7 @@ from fleetbeat.engine.plan import Known, Plan
 from fleetbeat.errors import FleetbeatError, LostLock, StoreUnavailable
 from fleetbeat.model import Application, ObjectId
 from fleetbeat.model_results import ObjectResult
-from workers import hand_holds, tally, windows
+from workers import hand_holds, hold_ends, tally, windows
 from workers.departing import is_removal
 from workers.parts import Parts
 from workers.target import Target, target
@@ -140,7 +140,7 @@ def hold_up(work: Work, application: Application, plan: Plan, number: int) -> Ne
     standing = holds.standing(found.holds, Subject.of(application), "sync", found.now)
     if is_removal(record):
         standing += holds.standing(found.holds, Subject.of(application), "prune", found.now)
-    if held := holds.told(sorted(standing, key=lambda hold: (-hold.until, hold.id))):
+    if held := holds.told(_longest_first(standing)):
         if not is_removal(record):
             windows.remember(work, plan)
         before = " What came before it is written." if number else ""
@@ -149,6 +149,7 @@ def hold_up(work: Work, application: Application, plan: Plan, number: int) -> Ne
             "look": str(int(min(application.sync.interval, windows.LONGEST_LOOK) * 1000)),
             "others": "",
             "waited": held.why,
+            "warn": holds.warns_at(held.until, found.now, record.get("warn", "")),
         }
         if number:
             fields["opened"] = record.get("opened") or str(found.now)  # the plan is under way, and not made anew
@@ -156,8 +157,9 @@ def hold_up(work: Work, application: Application, plan: Plan, number: int) -> Ne
         message = f"{plan.stages[number].title} waits: {held.why}.{before}"
         return Wait(turn.step, seconds, message, fields, until=held.until, blocked="Hold")
     if waits(record):
-        record |= {"window": "", "look": ""}
-        shared.runs.note(turn.app, turn.run, {"window": "", "look": ""})
+        over = {"window": "", "look": "", "warn": ""}
+        record |= over
+        shared.runs.note(turn.app, turn.run, over)
     if number == 0 and not is_removal(record) and _mark(found.holds, application, found.now) != record.get("holds", ""):
         return Next("diff", windows.AFRESH)  # something else is to be left as it is than when the plan was made
     return None
@@ -168,37 +170,48 @@ def waits(record: Mapping[str, str]) -> bool:
     return record.get("window", "").startswith(_WAITS)
 
 
-def have_changed(shared: Parts, application: Application, record: Mapping[str, str]) -> bool:
-    """Are the holds a run waits for others by now? Says in the log what is about to end."""
-    found, subject = Holds(shared.store).read(), Subject.of(application)
+def have_changed(shared: Parts, there: hold_ends.Entry, record: Mapping[str, str], home: str) -> bool:
+    """Are the holds a run waits for others by now? Tells of one that is about to end.
+
+    ``home``: uid of the ApplySet parent, "" without one.
+    """
+    found, subject = Holds(shared.store).read(), Subject.of(there[0])
     standing = holds.standing(found.holds, subject, "sync", found.now)
     if is_removal(record):
         standing += holds.standing(found.holds, subject, "prune", found.now)
-    for line in holds.warning(standing, found.now):
-        log.warning("%s: %s", application.name, line)
-    return _WAITS + holds.mark(standing) != record["window"]
+    if _WAITS + holds.mark(standing) != record["window"]:
+        return True
+    hold_ends.of_run(shared, there, record, home, _longest_first(standing), found.now)
+    return False
+
+
+def _longest_first(standing: Iterable[Hold]) -> list[Hold]:
+    return sorted(standing, key=lambda hold: (-hold.until, hold.id))
 
 
 # ── afterwards ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def after_run(
-    state: Mapping[str, str], record: Mapping[str, str], plan: Plan, results: Iterable[ObjectResult]
+    state: Mapping[str, str], record: Mapping[str, str], plan: Plan, results: Iterable[ObjectResult], now: int
 ) -> dict[str, str | int | float]:
-    """Fields of the state: ``held`` (conditions, JSON), ``held_until`` (ms, the first end), ``held_mark``."""
+    """Fields of the state: ``held`` (conditions, JSON), ``held_until`` (ms, the first end), ``held_mark``; and
+    ``held_warn``, when it is told that this end is near."""
     left = news(plan)
     noted: dict[str, str | int | float] = {"holds_noted": record["holds_noted"]} if "holds_noted" in record else {}
     if not left:
-        nothing = dict.fromkeys(("held", "held_until", "held_mark"), "")
+        nothing = dict.fromkeys(("held", "held_until", "held_mark", "held_warn"), "")
         return noted | (nothing if any(state.get(word) for word in nothing) else {})
     reasons = {result.id: result.reason for result in results}
     told = [_condition(key, held, reasons.get(key, held.why)) for key, held in list(left.items())[:TOLD]]
     sources = {held.source for held in left.values()}
+    until = min((held.until for held in left.values() if held.until), default=0)
     marks = [record.get("holds", "") if "hold" in sources else ""]
     marks += [record.get("held_parent", "")] if "parent" in sources else []
     return noted | {
         "held": orjson.dumps(told).decode(),
-        "held_until": min((held.until for held in left.values() if held.until), default=""),
+        "held_until": until or "",
+        "held_warn": holds.warns_at(until, now, state.get("held_warn", "")),
         "held_mark": "/".join(marks),
     }
 
@@ -215,10 +228,15 @@ def _condition(key: ObjectId, held: Held, why: str) -> dict[str, str]:
     return {"type": "Held", "status": "True", "reason": reason, "message": message, "object": str(key), **until}
 
 
+def next_look(state: Mapping[str, object]) -> int:
+    """When an application that leaves something as it is has to be looked at, ms since epoch; 0 = it leaves nothing."""
+    return int(str(state.get("held_warn") or state.get("held_until") or 0))
+
+
 def are_over(shared: Parts, where: Target, look: Look) -> bool:
     """Has something that was left as it is come to its end, or been let go of? Asked only where something was.
 
-    If not, the application is rung at that end, whatever its regular slot is.
+    If not, the application is rung at that end, and ten minutes before it, whatever its regular slot is.
     """
     state, app = look.state, where.application.name
     until, mark = int(state.get("held_until") or 0), state.get("held_mark", "")
@@ -235,7 +253,5 @@ def are_over(shared: Parts, where: Target, look: Look) -> bool:
         if parent_mark(parent.body["metadata"].get("annotations") if parent else None) != by_parent:
             return True
     if until:
-        if until - found.now <= holds.WARNING:
-            log.warning("%s: what is left as it is until %s is written then", app, holds.moment(until))
-        shared.runs.look_by(app, until)
+        shared.runs.look_by(app, hold_ends.of_state(shared, where, state, found.now))
     return False

@@ -73,7 +73,7 @@ def report(work: Work) -> Outcome:
         event=events.ended(record, entry),
         state={"fence": turn.fence, **({"repeat": ""} if again else {"handled": record.get("request", "")})},
         next_look=None if again else _next_look(shared, turn.app, state),
-        look_by=int(state.get("held_until") or 0),
+        look_by=int(state.get("held_warn") or state.get("held_until") or 0),
     )
     if said == "lost":
         raise LostLock("taken over while reporting")

@@ -81,7 +81,7 @@ def report(work: Work) -> Outcome:
         warnings=orjson.loads(record.get("warnings") or "[]"),
     )
     compared = plan_text is not None and not is_removal(record)
-    held = holds.after_run(state, record, plan, results) if compared else {}
+    held = holds.after_run(state, record, plan, results, finished) if compared else {}
     drift = disputes.after_run(work, state, plan, entries, application) if compared else disputes.Told({})
     entry |= {"spaced": True} if drift.spaced else {}
     newest = next(iter(shared.runs.history(turn.app, most=1)), None)
@@ -122,7 +122,7 @@ def report(work: Work) -> Outcome:
         state=noted(shared, state, fields),
         next_look=0.0 if judge_anew and end.phase == "Succeeded" else pause,
         replaces=before["run"] if again and before is not None else "",
-        look_by=min(filter(None, (int(held.get("held_until") or 0), drift.look_by)), default=0),
+        look_by=min(filter(None, (holds.next_look(held), drift.look_by)), default=0),
         drift=drift.ledger,
         drift_kept=drift.kept,
     )

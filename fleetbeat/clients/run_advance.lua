@@ -28,7 +28,12 @@ redis.call('DEL', KEYS[2])
 if ARGV[6] == 'waiting' then
   -- A long wait is looked at on the way; one that somebody rang for before it began, now: claimed (run_resume.lua) or
   -- not, that was for the step that has just ended.
-  pause = math.min(pause, tonumber(redis.call('HGET', KEYS[1], 'look') or '') or pause)
+  local on_the_way = redis.call('HMGET', KEYS[1], 'look', 'warn')
+  pause = math.min(pause, tonumber(on_the_way[1] or '') or pause)
+  local warn = tonumber(on_the_way[2] or '') or 0
+  if warn > now then
+    pause = math.min(pause, warn - now)
+  end
   if redis.call('HDEL', KEYS[1], 'rang') == 1 or tonumber(redis.call('ZSCORE', KEYS[3], ARGV[1]) or now + 1) <= now then
     pause = 0
   end

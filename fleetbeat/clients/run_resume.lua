@@ -6,7 +6,7 @@
 -- lost (queued for longer than the lease, which doubles each time: a long queue is not filled with copies).
 -- A step that is on its way is left alone, but should it end in a wait, that is looked at at once (rang): whatever made
 -- somebody ring, a word of a person or the end of what is waited for, may have come too late for the step to see.
-local record = redis.call('HMGET', KEYS[1], 'run', 'step', 'fence', 'state', 'queued', 'wake', 'rung', 'look')
+local record = redis.call('HMGET', KEYS[1], 'run', 'step', 'fence', 'state', 'queued', 'wake', 'rung', 'look', 'warn')
 if not record[1] then
   return {'leave', 'no run'}
 end
@@ -30,7 +30,8 @@ local lease = ARGV[3] * 2 ^ math.min(rung, 6)
 -- Queued in the future: the clock went back, and what was noted by the old one says nothing any more.
 local back = now < tonumber(record[5] or '0')
 if record[4] == 'waiting' and not back and ARGV[4] ~= '1' and now < tonumber(record[6]) then
-  due(math.min(record[6], now + (tonumber(record[8] or '') or math.huge)))
+  local warn = tonumber(record[9] or '') or 0
+  due(math.min(record[6], now + (tonumber(record[8] or '') or math.huge), warn > now and warn or math.huge))
   redis.call('PEXPIRE', KEYS[1], ARGV[5]) -- a window may be shut for longer than a record is kept
   return {'leave', 'waiting'}
 elseif record[4] == 'queued' and not back and now < tonumber(record[5]) + lease * 0.9 then

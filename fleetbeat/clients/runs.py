@@ -21,7 +21,8 @@ stop       a person has asked for its end between two stages: who and why, in wo
 stands_in  the run puts back what is in force: the newer digest that fails, or why nobody knows what the source means
 retry_of   the first of the runs that a retry repeats; ``repeats``: what began that one (``decisions/retries.py``)
 rang       "1": somebody rang while a step was on its way; should it wait, that is looked at at once
-look       ms after which a waiting run is looked at on the way, for what is newer
+look       ms after which a waiting run is looked at on the way, for what is newer; ``warn``: ms since epoch when it is
+           told that a hold ends soon (workers/hold_ends.py)
 opened     ms since epoch when sync windows first let the run write; ``overrode``: what it was let past on request
 …          what the steps found out (``lifecycle.RunFields``)
 =========  ==============================================================================================
@@ -292,6 +293,11 @@ class Runs:
             told: Any = {"app": app, "event": event.dump()}
             pipe.xadd(keys.EVENTS, told, maxlen=self._events, approximate=True)
             pipe.execute()
+
+    def say_once(self, app: str, field: str, at: str, event: Event, *, of_run: bool) -> bool:
+        """Tell what ``field`` of the record, or of the state, says is due. False = it has been told."""
+        key = keys.run(app) if of_run else keys.state(app)
+        return bool(self._store.script("say_once", [key, keys.EVENTS], [app, field, at, event.dump(), self._events]))
 
     def now(self) -> int:
         """ms since epoch by the server's clock."""

@@ -38,6 +38,7 @@ REASONS: Mapping[str, str] = {
     "SyncWindow": "a run waits for a sync window",
     "DependencyNotReady": "a run waits for another application",
     "Hold": "a run waits for a hold, or something is left as it is for one or for a self-heal annotation",
+    "HoldEnds": "a hold, or a self-heal annotation, ends in ten minutes, and what differs is written then",
     "Suspended": "the application is suspended",
     "ConfirmationNeeded": "a deletion waits for a person's word",
     "Stopped": "a person has stopped the run",
@@ -211,6 +212,11 @@ def held_back(message: str) -> Event:
     """A pin, a veto or a suspension; "" = it was lifted."""
     reason = "Suspended" if is_suspension(message) else "HeldBack"
     return Event(reason, cut(message)) if message else over("nothing holds it back any more")
+
+
+def hold_ends(message: str, run: Mapping[str, str]) -> Event:
+    """``run``: the record of the one that waits, or the application's state where something is left as it is."""
+    return _event("HoldEnds", message, run)
 
 
 def _event(reason: str, message: str, run: Mapping[str, str], severity: Severity = "info", **more: str) -> Event:

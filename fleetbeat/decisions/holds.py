@@ -191,6 +191,15 @@ def mark(holds: Iterable[Hold]) -> str:
     return hashlib.sha256(repr(seen).encode()).hexdigest()[:16] if seen else ""
 
 
+def warns_at(until: int, now: int, before: str = "") -> int | str:
+    """When it is to be told that ``until`` is near (ms), "" = it is so already, or has been told.
+
+    ``before``: what was to be told when this was asked last, which has not been yet.
+    """
+    at = until - WARNING
+    return at if until and (at > now or before == str(at)) else ""
+
+
 def warning(holds: Iterable[Hold], now: int) -> list[str]:
     """What is about to end, in words."""
     return [

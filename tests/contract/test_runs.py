@@ -309,6 +309,32 @@ def test_resume_leaves_a_message_its_time(runs: Runs, store: Store) -> None:
     assert rings_in(store, 20, before)
 
 
+@pytest.mark.parametrize(("warn", "seconds"), [(30, 30), (90, 60), (-5, 60)])
+def test_a_wait_is_rung_when_its_end_is_to_be_told(runs: Runs, store: Store, warn: int, seconds: int) -> None:
+    """Before the next look or after it; what is past rings nobody."""
+    started(runs)
+    turn = begun(runs)
+    before = now_ms(store)
+    at = before + warn * 1000
+    assert runs.wait(turn, "apply:0", 900, {"window": "hold x", "look": 60_000, "warn": at})
+    first = due_at(store)
+    assert runs.resume("shop") == "waiting"
+    for rung in (first, due_at(store)):
+        assert rung == at if seconds == warn else before <= rung - 60_000 <= now_ms(store)
+
+
+def test_what_is_due_is_told_once(runs: Runs, store: Store) -> None:
+    started(runs)
+    runs.note("shop", "r1", {"warn": 5})
+    runs.remember("shop", {"held_warn": 7})
+    told = store.redis.xlen(keys.EVENTS)
+    assert [runs.say_once("shop", "warn", at, TOLD, of_run=True) for at in ("6", "5", "5")] == [False, True, False]
+    assert [runs.say_once("shop", "held_warn", "7", TOLD, of_run=False) for _ in range(2)] == [True, False]
+    assert store.redis.xlen(keys.EVENTS) == told + 2
+    assert not runs.say_once("gone", "warn", "5", TOLD, of_run=True)
+    assert not store.redis.exists(keys.run("gone"))
+
+
 def test_resume_leaves_a_wait_its_time(runs: Runs) -> None:
     started(runs)
     runs.wait(begun(runs), "pull", 600, {})

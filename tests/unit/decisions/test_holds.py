@@ -20,6 +20,7 @@ from fleetbeat.decisions.holds import (
     standing,
     told,
     warning,
+    warns_at,
 )
 from fleetbeat.decisions.self_heal import SELF_HEAL, SELF_HEAL_UNTIL
 from fleetbeat.model import Application, Destination, ObjectId, Source, SyncPolicy
@@ -102,6 +103,23 @@ def test_a_mark_changes_with_every_change() -> None:
     marks = {mark(found) for found in ([], [one], [two], [one, two], [replace(one, until=NOON)])}
     assert len(marks) == 5
     assert mark([one, two]) == mark([two, one])
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "at"),
+    [
+        pytest.param(NOON - 600_001, "", NOON - 600_000, id="it is to come"),
+        pytest.param(NOON - 600_000, "", "", id="met when it is near, or shorter than that: told where it is met"),
+        pytest.param(NOON - 1, str(NOON - 600_000), NOON - 600_000, id="not told yet"),
+        pytest.param(NOON - 1, str(NOON), "", id="what was to be told is of another end"),
+    ],
+)
+def test_when_an_end_is_told(now: int, before: str, at: int | str) -> None:
+    assert warns_at(NOON, now, before) == at
+
+
+def test_what_has_no_end_is_not_told() -> None:
+    assert warns_at(0, NOON) == ""
 
 
 @pytest.mark.parametrize(("left", "warned"), [(600_001, False), (600_000, True), (1, True), (0, False)])
