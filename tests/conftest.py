@@ -130,7 +130,7 @@ def redis_url(redis_server: RedisServer) -> str:
     """URL of the session's Redis, empty at the start of the test."""
     redis_server.resume()  # whatever the test before did to it
     redis_server.start()
-    with redis.Redis.from_url(redis_server.url) as client:
+    with redis.Redis.from_url(redis_server.url, socket_timeout=60) as client:
         client.flushall()
         client.config_resetstat()
         client.script_flush()

@@ -20,7 +20,7 @@ from fleetbeat.settings import Settings, Steps
 
 def queued(url: str, queue: str) -> list[dict]:
     """Messages of a queue, oldest first."""
-    with redis.Redis.from_url(url) as client:
+    with redis.Redis.from_url(url, socket_timeout=60) as client:
         return [json.loads(message) for message in reversed(client.lrange(keys.PREFIX + queue, 0, -1))]
 
 
@@ -42,7 +42,7 @@ def test_a_batch_arrives_in_order_as_doorbells_of_one_argument(redis_url: str) -
 
 def test_nothing_else_is_written(redis_url: str) -> None:
     publish_reconcile(make_app(Settings(redis_url=SecretText(redis_url)), "t"), ["shop"], wire.WORK_QUEUE)
-    with redis.Redis.from_url(redis_url) as client:
+    with redis.Redis.from_url(redis_url, socket_timeout=60) as client:
         assert client.keys() == [b"fleetbeat:fleetbeat.work"]
 
 
@@ -111,7 +111,7 @@ def test_foreign_errors_stop_here_and_hide_the_password(trouble: str) -> None:
     with RedisServer(password="hunter2") as server:
         url = server.url
         if trouble == "read-only replica":
-            with redis.Redis.from_url(url) as client:
+            with redis.Redis.from_url(url, socket_timeout=60) as client:
                 client.execute_command("REPLICAOF", "127.0.0.1", "1")
         elif trouble == "gone":
             server.kill()

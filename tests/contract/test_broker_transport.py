@@ -102,14 +102,14 @@ def test_only_ticks_are_acknowledged(redis_url: str, queue: str, kept: int) -> N
     app = make_app(Settings(redis_url=SecretText(redis_url)), "t")
     publish_reconcile(app, ["shop"], queue)
     got: list[Any] = []
-    with app.connection_for_read() as connection, redis.Redis.from_url(redis_url) as client:
+    with app.connection_for_read() as connection, redis.Redis.from_url(redis_url, socket_timeout=60) as client:
         consumer = app.amqp.TaskConsumer(connection.default_channel, on_message=got.append)
         with consumer:
             connection.drain_events(timeout=60)
             assert client.hlen(f"{keys.PREFIX}unacked") == kept
             got[0].ack()
             assert ("cmdstat_hdel" in client.info("commandstats")) == bool(kept)
-    with redis.Redis.from_url(redis_url) as client:
+    with redis.Redis.from_url(redis_url, socket_timeout=60) as client:
         assert client.hlen(f"{keys.PREFIX}unacked") == 0
         assert client.llen(keys.PREFIX + queue) == 0
 
@@ -126,7 +126,7 @@ def test_what_a_worker_has_taken_is_its_own_whatever_its_hosts_clock_says(
     with (
         apps[0].connection_for_read() as off,
         apps[1].connection_for_read() as right,
-        redis.Redis.from_url(redis_url) as client,
+        redis.Redis.from_url(redis_url, socket_timeout=60) as client,
     ):
         with monkeypatch.context() as there, apps[0].amqp.TaskConsumer(off.default_channel, on_message=got.append):
             there.setattr(kombu_redis, "time", lambda: time.time() + hours * 3600)

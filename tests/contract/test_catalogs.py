@@ -274,7 +274,7 @@ def test_an_entry_moved_to_another_name_is_refused(catalogs: Catalogs, store: St
 
 def test_a_reader_never_sees_half_a_catalog(catalogs: Catalogs, redis_url: str) -> None:
     """Publishing is one script: a monitor on the server sees every write of it between no two others."""
-    with redis.Redis.from_url(redis_url) as watcher, watcher.monitor() as monitor:
+    with redis.Redis.from_url(redis_url, socket_timeout=60) as watcher, watcher.monitor() as monitor:
         catalogs.publish(documents("shop"), "d1")
         seen = []
         for line in monitor.listen():

@@ -163,7 +163,7 @@ def too_often(seen: list[tuple[float, str]], period: float, since: float) -> dic
 def last_moment_without_periods(server: RedisServer) -> float:
     """Seconds since epoch when no application was registered yet, right before they were."""
     moment = 0.0
-    with redis.Redis.from_url(server.url) as client:
+    with redis.Redis.from_url(server.url, socket_timeout=60) as client:
 
         def registered() -> bool:
             nonlocal moment
@@ -199,7 +199,7 @@ def test_two_beats_ring_2000_applications_once_per_period(
     )
     wrong = too_often(list(rung.seen), period, since)
     assert not wrong, f"{len(wrong)} of {len(names)} rung more than once per slot: {list(wrong.items())[:5]}"
-    with redis.Redis.from_url(server.url) as client:
+    with redis.Redis.from_url(server.url, socket_timeout=60) as client:
         latest = max(due for _, due in client.zrange(keys.DUE, 0, -1, withscores=True))
         assert latest <= client.time()[0] * 1000 + 1000 + period * 1000, "nobody's next slot is passed over"
     # Bunched, they would fill a tenth or two of each period.
@@ -210,7 +210,7 @@ def test_two_beats_ring_2000_applications_once_per_period(
 def test_the_survivor_of_two_beats_rings_alone(start, rung: Rung, server: RedisServer, tmp_path: Path) -> None:
     names = write_catalog(tmp_path / "catalog", 200, "2s")
     beats = [start(), start()]
-    with redis.Redis.from_url(server.url) as client:
+    with redis.Redis.from_url(server.url, socket_timeout=60) as client:
         wait_for(lambda: client.zcard(keys.BEATS) == 2 and set(rung.since(0)) == set(names), what="both beats")
     beats[0].process.kill()
     killed = time.time()
@@ -229,7 +229,7 @@ def test_a_catalog_that_takes_long_to_read_holds_nobody_up(
     text = "apiVersion: fleetbeat.dev/v1alpha1\nkind: Project\nmetadata: {name: default}\nspec:\n  syncWindows:\n"
     text += "".join(f"    - {window % (n % 60, n // 60 % 24)}\n".replace("1m", f"{n}s") for n in range(1, 4001))
     (tmp_path / "project.yaml").write_text(text)
-    with redis.Redis.from_url(server.url) as client:
+    with redis.Redis.from_url(server.url, socket_timeout=60) as client:
         before, began = client.hget(keys.CATALOG_STATUS, "digest"), time.time()
         (tmp_path / "project.yaml").rename(tmp_path / "catalog" / "project.yaml")
         wait_for(
@@ -249,7 +249,7 @@ def test_a_flush_is_healed_within_seconds(start, rung: Rung, server: RedisServer
     names, began = write_catalog(tmp_path / "catalog", 200, "1h"), time.time()
     start()
     wait_for(lambda: set(rung.since(0)) == set(names), what="each application to be rung")
-    with redis.Redis.from_url(server.url) as client:
+    with redis.Redis.from_url(server.url, socket_timeout=60) as client:
         client.flushall()
     flushed = time.time()
     wait_for(lambda: set(rung.since(flushed)) == set(names), what="all to be rung again")
@@ -343,7 +343,7 @@ def test_a_ring_reaches_the_queue_at_once(start, rung: Rung, server: RedisServer
 def test_beat_stops_at_once_and_leaves_nothing(start, server: RedisServer, tmp_path: Path, number: int) -> None:
     write_catalog(tmp_path / "catalog", 3, "1h")
     beat = start()
-    with redis.Redis.from_url(server.url) as client:
+    with redis.Redis.from_url(server.url, socket_timeout=60) as client:
         wait_for(lambda: client.zcard(keys.BEATS) == 1, what="the heartbeat")
         beat.process.send_signal(number)
         assert beat.process.wait(30) == 0, beat.log.read_text()
@@ -369,7 +369,7 @@ def test_a_broken_catalog_changes_nothing_until_it_is_repaired(
     few = write_catalog(tmp_path / "catalog", 5, "1s")
     wait_for(lambda: catalogs.names() == few and not catalogs.status().error, what="the repaired one in force")
     assert beat.said("ERROR") == told == 1, "each problem is logged once"
-    with redis.Redis.from_url(server.url) as client:
+    with redis.Redis.from_url(server.url, socket_timeout=60) as client:
         wait_for(lambda: client.hlen(keys.PERIODS) == len(few), what="the others to be rung no more")
     # What had been rung by then is in the queue before the next two rings of those that stay.
     for _ in range(2):

@@ -62,7 +62,7 @@ def word_after(text: str, mark: str) -> str:
 def test_redis_until_stopped(number: signal.Signals, program: str, redis_url: str, tmp_path: Path) -> None:
     with running(["redis"], tmp_path, program) as (process, text):
         url = word_after(text, "FLEETBEAT_REDIS_URL=")
-        with redis.Redis.from_url(url) as client:
+        with redis.Redis.from_url(url, socket_timeout=60) as client:
             assert client.ping()
         process.send_signal(number)
         assert process.wait(60) == 0

@@ -24,7 +24,7 @@ from fleetbeat.local.registry import Registry
 
 
 def test_redis_keeps_synced_data_over_sigkill_on_the_same_port() -> None:
-    with RedisServer(fsync="always") as server, redis.Redis.from_url(server.url) as client:
+    with RedisServer(fsync="always") as server, redis.Redis.from_url(server.url, socket_timeout=60) as client:
         client.set("a", "1")
         server.kill()
         assert not server.alive
@@ -36,9 +36,9 @@ def test_redis_keeps_synced_data_over_sigkill_on_the_same_port() -> None:
 
 def test_redis_password_is_asked_for_and_not_shown() -> None:
     with RedisServer(password="hush-1") as server:
-        with redis.Redis.from_url(server.url) as client:
+        with redis.Redis.from_url(server.url, socket_timeout=60) as client:
             assert client.ping()
-        stranger = redis.Redis(port=server.port, retry=Retry(NoBackoff(), 0))
+        stranger = redis.Redis(port=server.port, socket_timeout=60, retry=Retry(NoBackoff(), 0))
         with stranger, pytest.raises(redis.AuthenticationError):
             stranger.ping()
         assert "hush-1" not in repr(server)
@@ -46,7 +46,7 @@ def test_redis_password_is_asked_for_and_not_shown() -> None:
 
 
 def test_redis_url_is_empty_at_the_start_of_a_test(redis_url: str) -> None:
-    with redis.Redis.from_url(redis_url) as client:
+    with redis.Redis.from_url(redis_url, socket_timeout=60) as client:
         assert client.dbsize() == 0
 
 
