@@ -19,6 +19,7 @@ from fleetbeat.clients.runs import Fields, Look
 from fleetbeat.decisions import holds, self_heal
 from fleetbeat.decisions.bypasses import Bypasses
 from fleetbeat.decisions.holds import Held, Hold, Subject
+from fleetbeat.decisions.lifecycle import origin
 from fleetbeat.engine.plan import Known, Plan
 from fleetbeat.errors import FleetbeatError, LostLock, StoreUnavailable
 from fleetbeat.model import Application, ObjectId
@@ -62,6 +63,7 @@ def bypasses(
         parent=annotations,
         parent_set_by=parent.setters if parent else (),
         same_bundle=bool(parent and not known and parent.digest == work.record["digest"]),
+        asked=origin(work.record) == "Request",
     )
     mark = _mark(found.holds, where.application, found.now)
     return left, {"holds": mark, "holds_noted": noted, "held_parent": parent_mark(annotations)}

@@ -70,11 +70,13 @@ def notes(session: Session, application: Application, held_back: str) -> list[st
 
     found = session.holds.read()
     whole = told(standing(found.holds, Subject.of(application), "sync", found.now))
-    left = Bypasses.of(application, holds_there=found.holds, now=found.now)
+    left = Bypasses.of(application, holds_there=found.holds, now=found.now, asked=True)
     said = [f"not what the source means now: {held_back}"] if held_back else []
     said += [f"suspended by {application.suspended} in the catalog: nothing is synced"] if application.suspended else []
     said += [f"nothing is written: {whole.why}"] if whole else []
     said += [f"what was changed by hand stays: {left.drift.why}"] if left.drift else []
+    if not (application.sync.self_heal or left.drift):
+        said += ["what was changed by hand stays until somebody asks for a sync: self-heal is off"]
     return said + ([f"nothing is pruned: {left.prune.why}"] if left.prune else [])
 
 

@@ -36,8 +36,13 @@ class Bypasses:
         parent: Mapping[str, Any] | None = None,
         parent_set_by: Sequence[Manager] = (),
         same_bundle: bool = False,
+        asked: bool = False,
     ) -> Bypasses:
-        """``parent``: annotations of its ApplySet parent, as far as there is one; ``parent_set_by``: who set ours."""
+        """``parent``: annotations of its ApplySet parent, as far as there is one; ``parent_set_by``: who set ours.
+
+        ``asked``: somebody has asked for this sync. Self-heal that is off keeps drift from being put back by itself, as
+        in Argo CD; annotations and holds are a person's word too, and keep it all the same.
+        """
         subject = Subject.of(application)
         whole = [hold for hold in holds_there if hits(hold, subject)]
 
@@ -49,7 +54,7 @@ class Bypasses:
             now,
             tuple(hold for hold in holds_there if hold not in whole),
             _longest(
-                None if application.sync.self_heal else Held("self-heal is off", 0, "spec"),
+                None if application.sync.self_heal or asked else Held("self-heal is off", 0, "spec"),
                 self_heal.held(
                     self_heal.read(application.annotations), now, "the application in the catalog", "catalog"
                 ),

@@ -257,7 +257,7 @@ def _out_of_sync(facts: Facts) -> Iterator[Finding]:
     confirm = any("confirm" in text.lower() for text in told)
     help_ = f"fleetbeat sync {facts.app} --confirm-prune" if confirm else f"fleetbeat diff {facts.app}"
     if told and told[0].endswith("self-heal is off"):
-        help_ += "; it stays, whoever asks for a sync, until its manifest changes or spec.sync.selfHeal is true"
+        help_ += f"; it stays until its manifest changes or somebody asks: fleetbeat sync {facts.app}"
     yield Finding("OutOfSync", message, help=help_)
 
 

@@ -120,6 +120,10 @@ def test_self_heal_off_shows_drift_and_touches_nothing(fleet: Fleet, namespace: 
     assert "self-heal is off" in entry["results"][0]["reason"]
     assert fleet.state(app)["sync"] == "OutOfSync"
     assert web(fleet, namespace)["data"]["greeting"] == "mine"
+    # Off means by itself, as in Argo CD: who asks for a sync gets what the bundle says.
+    assert outcomes(fleet.sync(app)) == {f"ConfigMap {namespace}/web": "configured"}
+    assert fleet.state(app)["sync"] == "Synced"
+    assert web(fleet, namespace)["data"]["greeting"] == "hello"
 
 
 def test_self_heal_off_stays_off_however_often_something_is_changed(fleet: Fleet, namespace: str) -> None:
@@ -136,9 +140,12 @@ def test_self_heal_off_stays_off_however_often_something_is_changed(fleet: Fleet
         assert set(outcomes(entry).values()) == {"skipped"}, entry["results"]
         assert web(fleet, namespace)["data"]["greeting"] == f"mine {number}"
     assert fleet.get(f"/api/v1/namespaces/{namespace}/configmaps/gone") is None
-    fleet.push(app, [*good[:1], config_map("web", namespace, {"greeting": "new"})])
-    assert fleet.sync(app)["counts"] == {"configured": 1, "skipped": 1}, "another manifest is no self-healing"
+    newer = fleet.push(app, [*good[:1], config_map("web", namespace, {"greeting": "new"})])
+    fleet.ring(app)
+    entry = fleet.wait_run(app, digest=newer.digest)
+    assert entry["counts"] == {"configured": 1, "skipped": 1}, "another manifest is no self-healing"
     assert web(fleet, namespace)["data"]["greeting"] == "new"
+    assert fleet.sync(app)["counts"] == {"created": 1, "unchanged": 1}, "but who asks gets everything"
 
 
 def test_the_regular_tick_heals_without_being_asked(fleet: Fleet, namespace: str) -> None:

@@ -147,9 +147,13 @@ def test_what_the_cluster_remembers_is_checked(change: dict[str, Any]) -> None:
 
 
 def left(
-    *there: Hold, application: Application = SHOP, parent: dict[str, str] | None = None, now: int = NOON
+    *there: Hold,
+    application: Application = SHOP,
+    parent: dict[str, str] | None = None,
+    now: int = NOON,
+    asked: bool = False,
 ) -> Bypasses:
-    return Bypasses.of(application, holds_there=there, now=now, parent=parent)
+    return Bypasses.of(application, holds_there=there, now=now, parent=parent, asked=asked)
 
 
 def source(held: Held | None) -> str:
@@ -166,7 +170,10 @@ DISABLED = {SELF_HEAL: "disabled"}
     [
         pytest.param(left(), {}, "", "", "", id="nothing"),
         pytest.param(left(application=OFF), {}, "spec", "", "", id="selfHeal false"),
+        pytest.param(left(application=OFF, asked=True), {}, "", "", "", id="selfHeal false, and somebody asks"),
         pytest.param(left(application=MARKED), {}, "catalog", "", "", id="catalog"),
+        pytest.param(left(application=MARKED, asked=True), {}, "catalog", "", "", id="catalog, and somebody asks"),
+        pytest.param(left(parent=DISABLED, asked=True), {}, "parent", "", "", id="parent, and somebody asks"),
         pytest.param(left(application=MARKED, now=NOON + HOUR), {}, "", "", "", id="catalog, over"),
         pytest.param(left(parent=DISABLED), {}, "parent", "", "", id="parent"),
         pytest.param(left(), DISABLED, "object", "", "", id="manifest"),

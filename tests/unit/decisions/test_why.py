@@ -223,7 +223,12 @@ def blocked(word: str, message: str) -> dict[str, str]:
                 {**WELL, "sync": "OutOfSync"},
                 results=[{"id": "/ConfigMap/shop/web", "outcome": "skipped", "reason": "data.k; self-heal is off"}],
             ),
-            *("OutOfSync", "ConfigMap shop/web is skipped: data.k", None, "until its manifest changes or spec.sync"),
+            *(
+                "OutOfSync",
+                "ConfigMap shop/web is skipped: data.k",
+                None,
+                "until its manifest changes or somebody asks",
+            ),
             id="left as it was changed by hand",
         ),
         pytest.param(facts({**WELL, "health": "Degraded"}), "HealthCheckFailed", "Degraded", None, "", id="degraded"),
