@@ -418,7 +418,9 @@ KILLS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory, registry: Registry, cluster: Cluster) -> Iterator[Any]:
-    with breakable(tmp_path_factory.mktemp("deleting"), registry, cluster, lock_ttl=1.2, lease=1.2) as made:
+    # Locks that end soon after a kill, and are yet long enough for a worker that waits for its share of a core.
+    patience = {"lock_ttl": 1.5, "lease": 1.2, "FLEETBEAT_LOCK_MARGIN": "0.3"}
+    with breakable(tmp_path_factory.mktemp("deleting"), registry, cluster, **patience) as made:
         yield made
 
 
