@@ -15,8 +15,8 @@ SyncStatus = Literal["Synced", "OutOfSync", "Unknown"]
 HealthStatus = Literal["Healthy", "Progressing", "Degraded", "Suspended", "Missing", "Unknown"]
 #: Nothing to wait for: as it should be, or paused because somebody wants that.
 WELL: tuple[HealthStatus, ...] = ("Healthy", "Suspended")
-#: Argo CD's operation phases, and Superseded: a newer digest took over.
-Phase = Literal["Running", "Succeeded", "Failed", "Error", "Superseded"]
+#: Argo CD's operation phases without Error, which is Failed with its reason, and Superseded: a newer digest took over.
+Phase = Literal["Running", "Succeeded", "Failed", "Superseded"]
 
 
 @dataclass(frozen=True)

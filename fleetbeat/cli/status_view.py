@@ -11,7 +11,7 @@ from fleetbeat.cli.results import left_alone
 from fleetbeat.clients.runs import Look
 from fleetbeat.decisions import progress
 from fleetbeat.decisions.choice import Order
-from fleetbeat.decisions.conditions import conditions
+from fleetbeat.decisions.conditions import argo, conditions
 from fleetbeat.decisions.holds import Hold
 from fleetbeat.model import ObjectId, Revision
 
@@ -35,11 +35,11 @@ class View:
     failures: int
     held_back: str = ""  #: why it is not at what its source means: a pin or a veto
     conditions: list[dict[str, Any]] = field(default_factory=list)
-    """Ready, Reconciling, Stalled: of the application. Conflict: a field that is left to a rival for now. Yielded: one
-    that is left to others as the rules say.
+    """Of the application: Ready, Reconciling, Stalled, and what is wrong with it, in Argo CD's types.
 
-    Kept: an object that has left the bundle and stays. Skipped: one that is left to its owner, or
-    to whoever changed it while self-heal is off. Held: what somebody keeps from being written, for a time.
+    Of fields: Conflict, one that is left to a rival for now; Yielded, one that is left to others as the rules say. Of
+    objects: Kept, it has left the bundle and stays; Skipped, it is left to its owner, or to whoever changed it while
+    self-heal is off; Held, somebody keeps it from being written, for a time.
     """
     holds: Sequence[Hold] = ()  #: that hit it as a whole
     drift: Mapping[str, Any] = field(default_factory=dict)  #: decisions.drift.summary, empty = nothing is known of any
@@ -112,6 +112,7 @@ def view(
         held_back=_held_back(look),
         conditions=[
             *conditions(state, run),
+            *argo(state, departing=held is not None),
             *conflicts,
             *left,
             *_yielded(state.get("yielded") or "{}"),

@@ -19,7 +19,7 @@ _MOST = 1024  #: bytes of a message, more is refused by some clusters
 
 def is_worth_telling(entry: Mapping[str, Any]) -> bool:
     """``entry``: the run's, as history has it. A cluster that is away cannot be told that it is."""
-    if entry["phase"] in ("Failed", "Error"):
+    if entry["phase"] == "Failed":
         return bool(entry["error"] != "ClusterUnavailable")
     changed = any(entry["counts"].get(word) for word in ("created", "configured", "pruned", "handed-over"))
     return bool(entry["phase"] == "Succeeded" and (changed or entry["hooks"]))

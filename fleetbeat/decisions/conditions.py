@@ -32,7 +32,7 @@ def ready(state: Mapping[str, str]) -> Standing:
         return Standing("False", reason_of(state["trouble"]), message)
     if not state.get("phase"):
         return Standing("Unknown", "Progressing", "not synced yet")
-    if state["phase"] in ("Failed", "Error"):
+    if state["phase"] == "Failed":
         return Standing("False", reason_of(state.get("reason") or state["phase"]), message)
     if state.get("sync") != "Synced":
         told = reason_of(state.get("reason", ""))
@@ -51,7 +51,7 @@ _SAID = ("Conflict", "BackOff", "PruneFailed", "Hold")
 
 def stalled(state: Mapping[str, str]) -> Standing:
     """True where trying again changes nothing."""
-    failed = state.get("phase") in ("Failed", "Error")
+    failed = state.get("phase") == "Failed"
     word = state.get("trouble", "") or (state.get("reason") or state.get("phase", "") if failed else "")
     cure = state.get("trouble_cure" if state.get("trouble") else "cure", "")
     if given_up(state) or (word and cure == "change"):
@@ -83,6 +83,37 @@ def conditions(state: Mapping[str, str], run: Mapping[str, str]) -> list[dict[st
         _condition("Reconciling", working, run.get("created", "") if run else state.get("finished", "")),
         _condition("Stalled", stalled(state), since["stalled"]),
     ]
+
+
+def argo(state: Mapping[str, str], *, departing: bool = False) -> list[dict[str, Any]]:
+    """What is wrong, in the types of Argo CD's Application conditions; empty = nothing. ``departing``: being deleted.
+
+    ComparisonError   what is wanted, or what is there, could not be found out
+    InvalidSpecError  the application's own definition, or a setting it needs, is wrong
+    SyncError         the last sync was tried and failed
+    DeletionError     its objects could not be deleted
+    UnknownError      something failed that is a fault of ours
+    """
+    word, failed = state.get("trouble", ""), state.get("phase") == "Failed"
+    since = state.get("finished", "") if not word else state.get("ready_since", "")
+    word = word or (state.get("reason", "") if failed else "")
+    if not word:
+        return []
+    if word == "InternalError":
+        kind = "UnknownError"
+    elif departing or (failed and state.get("removing")):
+        kind = "DeletionError"
+    elif word in _OF_THE_SPEC:
+        kind = "InvalidSpecError"
+    elif state.get("trouble") or state.get("sync") == "Unknown":
+        kind = "ComparisonError"
+    else:
+        kind = "SyncError"
+    return [_condition(kind, Standing("True", reason_of(word), state.get("message", "")), since)]
+
+
+#: Words of ``fleetbeat.errors`` that say so of the catalog or of a setting.
+_OF_THE_SPEC = ("CatalogError", "ConfigurationError")
 
 
 def _condition(kind: str, standing: Standing, since: str) -> dict[str, Any]:

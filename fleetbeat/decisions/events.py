@@ -168,7 +168,7 @@ def ended(run: Mapping[str, str], entry: Mapping[str, Any]) -> Event:
         f"{_GROUP}/health": entry["health"],
         f"{_GROUP}/count": str(entry["count"]) if entry["count"] > 1 else "",
     }
-    severity: Severity = "error" if phase in ("Failed", "Error") else "info"
+    severity: Severity = "error" if phase == "Failed" else "info"
     told = entry["message"] if phase == reason else f"{phase}: {entry['message']}"
     return _event(reason, told, run, severity, **found)
 

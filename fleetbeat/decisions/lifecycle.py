@@ -95,7 +95,7 @@ def wants_run(
         return "Revision"  # broken off for a digest that has gone again: what stands there is neither of the two
     if given_up(state):
         return None
-    if state.get("phase") in ("Failed", "Error"):
+    if state.get("phase") == "Failed":
         return "Retry"
     if drifted:
         return "Drift"
@@ -267,7 +267,7 @@ def repeats(newest: Mapping[str, Any] | None, entry: Mapping[str, Any]) -> bool:
         return False
     if newest.get("revision", {}).get("digest") != entry["revision"]["digest"]:
         return False
-    if entry["phase"] in ("Failed", "Error"):
+    if entry["phase"] == "Failed":
         return bool(newest.get("message") == entry["message"])
     if not newest.get("trigger") == entry["trigger"] == "Drift":
         return False

@@ -29,7 +29,7 @@ def stands_in(state: Mapping[str, str], spec: str) -> bool:
 
 def failed_beside(state: Mapping[str, str]) -> bool:
     """Has the last run failed with another bundle than the one in force?"""
-    return state.get("phase") in ("Failed", "Error") and state.get("attempted") != state.get("digest")
+    return state.get("phase") == "Failed" and state.get("attempted") != state.get("digest")
 
 
 def half_way(before: Mapping[str, str], phase: Phase, results: Iterable[ObjectResult]) -> bool:

@@ -173,7 +173,7 @@ def _trouble(facts: Facts) -> Iterator[Finding]:
 def _failed(facts: Facts) -> Iterator[Finding]:
     state, app = facts.state, facts.app
     again = facts.run.get("trigger") == "Retry"
-    if state.get("trouble") or (facts.run and not again) or state.get("phase") not in ("Failed", "Error"):
+    if state.get("trouble") or (facts.run and not again) or state.get("phase") != "Failed":
         return
     tried = _revision(state.get("attempted", ""), state)
     if given_up(state) and not again:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleetbeat.decisions.conditions import changed, conditions, ready, stalled
+from fleetbeat.decisions.conditions import argo, changed, conditions, ready, stalled
 from fleetbeat.decisions.events import BLOCKS, REASONS
 
 WELL = {"phase": "Succeeded", "sync": "Synced", "health": "Healthy", "finished": "1796000000000"}
@@ -59,6 +59,37 @@ def test_ready(state: dict[str, str], status: str, reason: str) -> None:
 def test_stalled(state: dict[str, str], status: str) -> None:
     assert stalled(state).status == status
     assert stalled(state).reason in REASONS
+
+
+FAILED = WELL | {"phase": "Failed", "message": "said", "ready_since": "1795000000000"}
+
+
+@pytest.mark.parametrize(
+    ("state", "departing", "kind", "since"),
+    [
+        ({}, False, "", ""),
+        (WELL, False, "", ""),
+        (WELL | {"health": "Degraded"}, False, "", ""),
+        (WELL | {"phase": "Superseded", "reason": "Superseded"}, False, "", ""),
+        (WELL | {"sync": "OutOfSync", "reason": "Conflict"}, False, "", ""),
+        (FAILED | {"reason": "ObjectsFailed", "sync": "OutOfSync"}, False, "SyncError", "2026-11-30T00:53:20.000Z"),
+        (FAILED | {"reason": "HealthCheckTimeout"}, False, "SyncError", "2026-11-30T00:53:20.000Z"),
+        (FAILED | {"reason": "ManifestError", "sync": "Unknown"}, False, "ComparisonError", "2026-11-30T00:53:20.000Z"),
+        (FAILED | {"trouble": "SourceUnavailable"}, False, "ComparisonError", "2026-11-18T11:06:40.000Z"),
+        (WELL | {"trouble": "ClusterUnavailable"}, False, "ComparisonError", None),
+        (WELL | {"trouble": "ConfigurationError"}, False, "InvalidSpecError", None),
+        (FAILED | {"reason": "CatalogError"}, False, "InvalidSpecError", "2026-11-30T00:53:20.000Z"),
+        (FAILED | {"reason": "InternalError"}, False, "UnknownError", "2026-11-30T00:53:20.000Z"),
+        (FAILED | {"reason": "Refused", "removing": "1796"}, False, "DeletionError", "2026-11-30T00:53:20.000Z"),
+        (FAILED | {"trouble": "ClusterUnavailable"}, True, "DeletionError", "2026-11-18T11:06:40.000Z"),
+    ],
+)
+def test_argo_cds_types_for_what_is_wrong(state: dict[str, str], departing: bool, kind: str, since: str) -> None:
+    found = argo(state, departing=departing)
+    assert [one["type"] for one in found] == ([kind] if kind else [])
+    for one in found:
+        assert (one["status"], one["lastTransitionTime"], one["message"]) == ("True", since, state.get("message", ""))
+        assert one["reason"] in REASONS
 
 
 def test_only_another_status_is_a_transition() -> None:
