@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import itertools
 import statistics
-import threading
-import time
+import warnings
+from bisect import bisect
 from collections import Counter
 from collections.abc import Callable
-from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from fleet import Fleet, config_map
 from people import Hands
+from storm import Storm, received
 from waiting import wait_for
 from watching import watching
 
@@ -113,43 +114,57 @@ def test_redis_back_after_a_restart_finds_the_watch_alive(make_fleet: Callable[.
         heals(fleet, path)
 
 
-def test_a_storm_on_one_application_leaves_the_others_their_interval(
-    shop: tuple[Fleet, str, str], namespace: str
-) -> None:
-    """Up to 200 edits a second: others are looked at in each of their slots, and healed at once meanwhile."""
-    fleet, app, path = shop
+def test_a_storm_on_one_application_leaves_the_others_their_interval(fleet: Fleet, namespace: str) -> None:
+    """200 edits a second: others are looked at in each of their slots, and healed at once meanwhile.
+
+    What is counted is the API server's log. Where it cannot take twice as many edits from somebody who does nothing
+    else, it is half of what it can take, and a warning says so.
+    """
     cluster = next(iter(fleet.clusters.values()))
-    healed, regular = fleet.name("healed"), fleet.name("regular")
-    calm = f"/api/v1/namespaces/{namespace}/configmaps/calm"
+    app, healed, regular = fleet.name("shop"), fleet.name("healed"), fleet.name("regular")
+    calm, *paths = (f"/api/v1/namespaces/{namespace}/configmaps/{name}" for name in ("calm", *HIT))
+    fleet.push(app, [config_map(name, namespace, FIELDS) for name in HIT])
+    fleet.application(app, namespace=namespace)
     fleet.push(healed, [config_map("calm", namespace, FIELDS)])
     fleet.application(healed, namespace=namespace)
     # Of another kind: who has looked at it is told by the API server's log, for no other application shares its list.
     body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "calm"}, "stringData": {"password": "x"}}
     fleet.push(regular, [body])
     fleet.application(regular, namespace=namespace, interval=f"{INTERVAL}s")
-    for name in (healed, regular):
+    for name in (app, healed, regular):
         fleet.wait_run(name, phase="Succeeded")
+    most = takes(cluster, namespace)
+    wanted = min(200.0, most / 2)
+    if wanted < 200:
+        warnings.warn(f"a storm of {wanted:.0f} edits a second: {most:.0f} are all this machine takes", stacklevel=1)
     begin = cluster.audit_position()
     with watching(fleet):
         follows(cluster, begin)
-        heals(fleet, path)
+        heals(fleet, paths[0])
         start = cluster.audit_position()
-        with Storm(Hands(cluster), path) as storm:
-            wait_for(lambda: storm.edits > 50, timeout=120, what="the storm to be under way")
+        with Storm(cluster, paths, rate=wanted * 1.1, field="field-00") as storm:
+            wait_for(lambda: len(storm.edits()) > 50, timeout=120, what="the storm to be under way", every=0.2)
             position = cluster.audit_position()
             for _ in range(3):
                 heals(fleet, calm)
-            wait_for(lambda: storm.edits >= 500, timeout=120, what="five hundred edits")
-            wait_for(lambda: len(looks(cluster, regular, position)) > 3, timeout=120, what="three slots", every=0.2)
-        gaps = [round(later - earlier, 2) for earlier, later in itertools.pairwise(looks(cluster, regular, position))]
+
+            def slots() -> list[tuple[float, float]]:
+                """(seconds from one look to the next, edits a second meanwhile) where it blew at full strength."""
+                at, edits = looks(cluster, regular, position), storm.edits()
+                every = [(end - begun, bisect(edits, end) - bisect(edits, begun)) for begun, end in pairwise(at)]
+                return [(gap, count / gap) for gap, count in every if gap > INTERVAL / 2 and count / gap >= wanted]
+
+            what = f"three slots with {wanted:.0f} edits a second"
+            found = wait_for(lambda: len(found := slots()) >= 3 and found, timeout=180, what=what, every=1)
         # The median: where the machine itself stands still for a while, one gap is longer.
-        assert statistics.median(gaps) < 2 * INTERVAL, ("slots were missed", gaps, storm.rate)
+        gaps = [round(gap, 2) for gap, _ in found]
+        assert statistics.median(gaps) < 2 * INTERVAL, ("slots were missed", gaps)
         tries = Counter(event["userAgent"] for event in fleet.writes(app, since=start))
-        print(f"{storm.rate:.0f} edits a second for {storm.seconds:.0f} s, looks {gaps} s apart, {len(tries)} tries")
-        # Three heals and a truce of a minute; or failures, when the object moved at each try, with pauses from 5 s on.
-        assert len(tries) <= 1 + 3 + storm.seconds / 5, tries
+        print(f"{[round(rate) for _, rate in found]} edits a second of {most:.0f}, {gaps} s a slot, {len(tries)} tries")
+        # Each object three heals and a truce of a minute; or failures, when it moved at each try, 5 s apart and more.
+        assert len(tries) <= 1 + 3 * len(HIT) + storm.seconds / 5, tries
         fleet.sync(app)  # the field may have been left to whoever rewrites it all the time; a person has it put back
-        assert data(fleet, path) == FIELDS
+        assert [data(fleet, path) for path in paths] == [FIELDS for _ in paths]
     fleet.leave(regular)  # nobody shall be looked at every three seconds from now on
     wait_for(lambda: regular not in fleet.catalogs.names(), what="it to be gone")
 
@@ -157,61 +172,24 @@ def test_a_storm_on_one_application_leaves_the_others_their_interval(
 #: Seconds; of the application that is only looked at.
 INTERVAL = 3
 
+#: The objects that the storm is about.
+HIT = ("web-1", "web-2", "web-3", "web-4")
+
+
+def takes(cluster: Cluster, namespace: str) -> float:
+    """How many edits a second the API server takes now, of as many objects of nobody's."""
+    hands = Hands(cluster)
+    maps = f"/api/v1/namespaces/{namespace}/configmaps"
+    for name in HIT:
+        hands.create(maps, config_map(f"nobodys-{name}", data=FIELDS))
+    with Storm(cluster, [f"{maps}/nobodys-{name}" for name in HIT], field="field-00") as storm:
+        edits = wait_for(lambda: len(edits := storm.edits()) >= 400 and edits, timeout=120, what="400 edits", every=0.2)
+    return (len(edits) - 1) / (edits[-1] - edits[0])
+
 
 def looks(cluster: Cluster, app: str, since: int) -> list[float]:
     """When the application's kind was listed for it, seconds since the epoch."""
     events = [event for event in cluster.audit(since) if f" app/{app} " in f"{event.get('userAgent', '')} "]
     return [
-        datetime.fromisoformat(event["requestReceivedTimestamp"]).timestamp()
-        for event in events
-        if (event["verb"], event["objectRef"]["resource"]) == ("list", "secrets")
+        received(event) for event in events if (event["verb"], event["objectRef"]["resource"]) == ("list", "secrets")
     ]
-
-
-class Storm:
-    """``with Storm(hands, path) as storm``: up to 200 edits of one field a second, until the end."""
-
-    _HANDS = 2  # more would only be in the way of each other: the API server tries an edit again that was overtaken
-
-    def __init__(self, hands: Hands, path: str) -> None:
-        self._hands, self._path = hands, path
-        self._over = threading.Event()
-        self._numbers = itertools.count()
-        self._threads = [threading.Thread(target=self._blow, daemon=True) for _ in range(self._HANDS)]
-        self._errors: list[BaseException] = []
-        self.edits = 0
-        self._began = self._ended = 0.0
-
-    @property
-    def seconds(self) -> float:
-        """How long it has lasted."""
-        return self._ended - self._began
-
-    @property
-    def rate(self) -> float:
-        """Edits a second."""
-        return self.edits / self.seconds
-
-    def _blow(self) -> None:
-        try:
-            while not self._over.is_set():
-                number = next(self._numbers)
-                self._over.wait(self._began + number / 200 - time.monotonic())
-                self._hands.merge(self._path, {"data": {"field-00": f"hacked {number}"}})
-                self.edits = max(self.edits, number + 1)
-        except (AssertionError, OSError) as error:
-            self._errors.append(error)
-
-    def __enter__(self) -> Storm:
-        self._began = time.monotonic()
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._over.set()
-        for thread in self._threads:
-            thread.join()
-        self._ended = time.monotonic()
-        if self._errors and kind is None:
-            raise self._errors[0]
