@@ -26,7 +26,8 @@ Examples:
   fleetbeat rollback shop --reason "2.4 loses orders"
   fleetbeat rollback shop 20261130T114512Z-3fa9c1
   fleetbeat rollback shop sha256:0a1b… --yes --wait
-Exit code 0: asked for (with --wait: there and healthy); 1: not wanted, or it failed; 3 or 4: it cannot be had."""
+Exit code 0: asked for (with --wait: there and healthy); 1: not wanted, or it failed, or the
+registry has no such bundle (any more); 3 or 4: the catalog, the registry or the cluster cannot be had."""
 )
 @click.argument("app", shell_complete=complete_application)
 @click.argument("to", required=False)

@@ -9,6 +9,7 @@ from fleet import Fleet, config_map
 from waiting import wait_for
 
 from fleetbeat import keys
+from fleetbeat.local.cluster import Cluster
 
 Body = dict[str, Any]
 
@@ -157,3 +158,36 @@ def test_health_is_told_while_it_waits(fleet: Fleet, namespace: str) -> None:
     become_available(fleet, namespace, "never")
     assert fleet.wait_run(shop, digest=newer.digest, phase="Succeeded")["run"] == run
     fleet.leave(shop)  # its short interval would disturb the tests that follow
+
+
+def test_it_waits_for_one_in_another_cluster(
+    fleet: Fleet, cluster: Cluster, cluster_with_controllers: Cluster, namespace: str
+) -> None:
+    """Two API servers: what is written in the one waits for what becomes available in the other."""
+    db, shop, there = fleet.name("db"), fleet.name("shop"), cluster_with_controllers
+    fleet.describe_cluster(there)
+    position = there.audit_position()
+    fleet.push(db, [deployment("db", namespace)])
+    fleet.push(shop, [config_map("shop", shop)])
+    fleet.application(db, namespace=namespace, cluster=cluster.name)
+    options = ["CreateNamespace=true"]
+    depends = {"dependsOn": [{"name": db}]}
+    fleet.application(shop, namespace=shop, cluster=there.name, spec=depends, options=options)
+    waiting_for(fleet, db, "Deployment")
+    waiting_for(fleet, shop, f"{db} ")
+    wait_for(lambda: fleet.store.redis.smembers(keys.waiters(db)) == {shop.encode()}, what="it to be noted as waiting")
+    path = f"/api/v1/namespaces/{shop}/configmaps/shop"
+    assert there.request("GET", path)[0] == 404
+    become_available(fleet, namespace, "db")
+    fleet.wait_run(db, phase="Succeeded")
+    entry = fleet.wait_run(shop, phase="Succeeded")
+    assert entry["started"] < fleet.history(db)[0]["finished"] <= entry["finished"]
+
+    assert there.request("GET", path)[0] == 200
+    assert there.request("GET", f"/apis/apps/v1/namespaces/{namespace}/deployments/db")[0] == 404
+    assert fleet.get(f"/api/v1/namespaces/{shop}") is None
+    agents = {event["userAgent"] for event in there.audit(position) if f" app/{db} " in f"{event['userAgent']} "}
+    assert agents == set(), "nothing of the other's was asked there"
+    fleet.leave(shop)
+    wait_for(lambda: shop not in fleet.catalogs.names(), what="it to be gone")
+    (fleet.catalog / f"cluster-{there.name}.yaml").unlink()

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from http import HTTPStatus
 
+import orjson
 import pytest
+import urllib3
 from fleet import Fleet, config_map, run
 from waiting import wait_for
 
+from fleetbeat import keys
+from fleetbeat.cli.exits import Exit
 from fleetbeat.clients.orders import Orders
 from fleetbeat.decisions.inventory import parent_name
 
@@ -92,12 +97,35 @@ def test_back_to_a_run_or_the_beginning_of_a_digest(two: tuple[Fleet, str, str, 
     run(fleet, "unpin", app)
 
 
-def test_a_digest_the_registry_does_not_have_pins_nothing(two: tuple[Fleet, str, str, list[str]]) -> None:
+def test_a_digest_the_registry_never_had_pins_nothing(two: tuple[Fleet, str, str, list[str]]) -> None:
     fleet, app, namespace, _ = two
     gone = run(fleet, "rollback", app, "sha256:" + "0" * 64, "--yes")
-    assert gone.returncode != 0
+    assert gone.returncode == Exit.FAILED
     assert "0000" in gone.stderr
     assert Orders(fleet.store).pins(app) is None
+    assert version(fleet, namespace) == "2"
+
+
+def test_a_bundle_that_the_registry_has_deleted_since_pins_nothing(two: tuple[Fleet, str, str, list[str]]) -> None:
+    """It was in force once, and history offers it: it is missed before anything is pinned or written."""
+    fleet, app, namespace, digests = two
+    place = fleet.repository(app).removeprefix(fleet.registry.host)
+    with urllib3.PoolManager(retries=False) as http:
+        status = http.request("DELETE", f"{fleet.registry.url}/v2{place}/manifests/{digests[0]}").status
+    assert status == HTTPStatus.ACCEPTED
+    redis = fleet.store.redis
+    for key in redis.scan_iter(match=keys.pulled("*")):  # nor do workers have it any more
+        redis.delete(key, keys.blob(orjson.loads(redis.get(key))[0]))
+    (cluster,) = fleet.clusters.values()
+    position = cluster.audit_position()
+    gone = run(fleet, "rollback", app, "--yes", "--wait")
+    assert gone.returncode == Exit.FAILED, gone.stdout + gone.stderr
+    assert digests[0] in gone.stderr
+    assert "the registry has no such repository, tag or digest" in gone.stderr
+    assert "Traceback" not in gone.stderr
+    assert Orders(fleet.store).pins(app) is None
+    assert fleet.sync(app)["revision"]["digest"] == digests[1]
+    assert fleet.writes(app, since=position) == []
     assert version(fleet, namespace) == "2"
 
 

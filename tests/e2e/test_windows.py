@@ -17,6 +17,7 @@ from fleet import PATIENT, Fleet, config_map, in_wave, outcomes
 from traces import contents, traces
 from waiting import wait_for
 
+from fleetbeat import keys
 from fleetbeat.cli.key import new_key
 from fleetbeat.cli.main import cli
 from fleetbeat.cli.session import Session
@@ -394,16 +395,33 @@ def between_waves(fleet: Fleet, app: str, namespace: str, **window: Any) -> Call
     return bind
 
 
-def test_a_sync_stops_between_waves_and_lets_go(fleet: Fleet, namespace: str) -> None:
-    """Field case e4: it says so, holds no lock, goes on at an override, and an application can leave meanwhile."""
+def test_a_sync_stops_between_waves_and_goes_on_at_an_override(
+    fleet: Fleet, namespace: str, command: Callable[..., Result]
+) -> None:
+    """Field case e4: it says so, holds no lock, and a person lets it through for a reason that history keeps."""
     app = fleet.name("between")
     between_waves(fleet, app, namespace)()
     record = waits(fleet, app, "wave 1 waits for a sync window: shut until")
     assert "What came before it is written" in record["message"]
     assert fleet.get(f"{maps(namespace)}/web") is None
-    assert not fleet.store.redis.exists(f"fleetbeat:lock:{app}")
+    assert not fleet.store.redis.exists(keys.lock(app))
+    claim = len(fleet.writes(app))
 
-    (fleet.catalog / f"app-{app}.yaml").unlink()
+    done = command("sync", app, "--override-windows", "--reason", "half of it is worse", "--wait", "--timeout", "200")
+    assert done.exit_code == 0, done.output
+    entry = fleet.wait_run(app, phase="Succeeded")
+    assert entry["reason"] == "half of it is worse"
+    assert "shut until" in entry["overrode"]
+    assert fleet.get(f"{maps(namespace)}/web") is not None
+    assert len(fleet.writes(app)) == claim + 1, "what came before is not written again"
+
+
+def test_an_application_can_leave_while_its_sync_is_stopped_between_waves(fleet: Fleet, namespace: str) -> None:
+    """Field case e4."""
+    app = fleet.name("between")
+    between_waves(fleet, app, namespace)()
+    waits(fleet, app, "wave 1 waits for a sync window: shut until")
+    fleet.leave(app)
     wait_for(lambda: app not in fleet.catalogs.names(), what="the application gone")
     fleet.ring(app)
     wait_for(lambda: not fleet.runs.look(app).run, what="the run ended")
