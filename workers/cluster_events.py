@@ -1,21 +1,24 @@
-"""Tell the end of a run in its cluster as well, as a Kubernetes Event. It never fails a run; nothing rests on it."""
+"""Tell in its cluster as well, as a Kubernetes Event, how a run ended and what it waits for. Nothing rests on it."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fleetbeat.clients.cluster import KubernetesCluster
+from fleetbeat.clients.runs import Turn
 from fleetbeat.decisions.cluster_events import body, is_worth_telling
 from fleetbeat.decisions.events import Event
 from fleetbeat.decisions.inventory import parent_name
-from fleetbeat.errors import FleetbeatError, LostLock, StoreUnavailable, Unauthorized
+from fleetbeat.errors import FleetbeatError, LostLock, Refused, StoreUnavailable, Unauthorized
 from fleetbeat.model import Body
 from workers.departing import is_removal
 from workers.parts import Parts
-from workers.target import Target, target
-from workers.task import Work
+from workers.target import Target, connected, target
+
+if TYPE_CHECKING:
+    from workers.task import Work
 
 log = logging.getLogger(__name__)
 
@@ -52,8 +55,22 @@ def tell(work: Work, event: Event, entry: Mapping[str, Any], home: str) -> None:
     _send(where, turn.app, body(event, entry, parent=parent_name(turn.app), namespace=namespace, uid=home))
 
 
+def held_up(shared: Parts, turn: Turn, event: Event) -> None:
+    """One request, for a run that begins to wait for a rule or a person. None where nothing was ever written."""
+    app, now = turn.app, shared.runs.now()
+    home = shared.runs.look(app).state.get("home", "") if shared.settings.events.in_clusters else ""
+
+    def connect() -> Target:
+        entry = shared.catalogs.application(app)
+        if entry is None:
+            raise Refused("it has left the catalog")
+        return connected(shared.settings, *entry, digest=turn.record.get("digest", ""))
+
+    warn(shared, app, connect, event, home, at=now, run=turn.run)
+
+
 def warn(shared: Parts, app: str, connect: Callable[[], Target], event: Event, home: str, *, at: int, run: str) -> None:
-    """One request, for something that is about to happen, told between runs. ``at``: ms since epoch."""
+    """One request, for something that goes on or is about to happen. ``at``: ms since epoch."""
     if not shared.settings.events.in_clusters or not home:
         return
     try:

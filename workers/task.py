@@ -19,6 +19,7 @@ from fleetbeat.decisions.events import is_asked_again, stopped_or_goes_on
 from fleetbeat.decisions.lifecycle import MAX_TRIES, STOPPED, cure
 from fleetbeat.errors import FleetbeatError, LostLock, StoreUnavailable, Transient
 from fleetbeat.wire import Doorbell
+from workers import cluster_events
 from workers.chain import links
 from workers.departing import BACK, is_removal
 from workers.parts import Parts, parts
@@ -182,6 +183,8 @@ def _advance(task: Task[Any, Any], shared: Parts, turn: Turn, outcome: Next | Wa
         event = stopped_or_goes_on(turn.record, outcome.blocked, outcome.message)
         if not shared.runs.wait(turn, outcome.step, outcome.seconds, fields, event, until=outcome.until):
             raise LostLock("taken over while working")
+        if event is not None and outcome.blocked:
+            cluster_events.held_up(shared, turn, event)
         return f"waits {outcome.seconds:.1f} s: {outcome.message}"
     event = None
     if not is_asked_again(turn.record.get("blocked", ""), turn.step, outcome.step):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fleet import Fleet, config_map
+from waiting import wait_for
 
 from fleetbeat.decisions.inventory import parent_name
 
@@ -65,6 +66,30 @@ def test_a_failure_that_repeats_is_one_event_with_a_count(fleet: Fleet, namespac
     assert (failed["type"], failed["count"]) == ("Warning", 3)
     assert "Nonsense" in failed["message"]
     assert failed["firstTimestamp"] <= failed["lastTimestamp"]
+
+
+def test_what_a_sync_waits_for_is_told_when_the_wait_begins_and_not_again(fleet: Fleet, namespace: str) -> None:
+    """Argo CD says SyncWindow only in its own status; who has kubectl alone saw nothing until the end."""
+    app = fleet.name("waiting")
+    shut = {"kind": "deny", "schedule": "* * * * *", "duration": "1h", "manualSync": True}
+    fleet.push(app, [config_map("web")])
+    fleet.application(app, namespace=namespace, windows=[shut])
+    fleet.sync(app)
+    fleet.push(app, [config_map("web", data={"key": "two"})])
+
+    def waits() -> list[Body]:
+        return [one for one in told(fleet, app) if one["reason"] == "SyncWindow"]
+
+    fleet.ring(app)
+    (event,) = wait_for(waits, what="the wait to be told")
+    assert (event["type"], event["reportingInstance"]) == ("Normal", fleet.runs.look(app).run["run"])
+    assert 'deny "* * * * *" for 1h' in event["message"]
+    for _ in range(2):
+        fleet.tick(app)
+    assert waits() == [event]
+    assert fleet.sync(app)["phase"] == "Succeeded"
+    assert [one["message"] for one in told(fleet, app)][-1] == "Succeeded: 1 configured"
+    assert waits() == [event]
 
 
 def test_it_can_be_turned_off(make_fleet: Callable[..., Fleet], namespace: str) -> None:
