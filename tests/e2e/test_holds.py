@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from click.testing import Result
 from fleet import PATIENT, Fleet, config_map, outcomes
+from nodes import add_node, cordon, evict, is_ready, nothing_fits, of_daemon, pods_on
+from people import Hands
 from traces import Monitor
 from waiting import wait_for
 
@@ -220,51 +222,82 @@ def test_a_run_waits_for_a_hold_and_goes_on_when_it_ends(
 
 
 def test_a_node_is_drained_under_a_hold_and_nothing_is_touched(controlled: Fleet) -> None:
-    """Seed scenario: node drain under hold."""
-    fleet = controlled
+    """Seed scenario: node drain under hold, as ``kubectl drain`` does it, of a node that the bundle has a label on.
+
+    Two nodes of a pool. The other one is in maintenance first, so that the budget is against the second eviction for
+    as long as that lasts.
+    """
+    fleet, cluster, hands = controlled, controlled._cluster(""), Hands(controlled._cluster(""))
     app = namespace = fleet.name("drained")
-    fleet.push(app, [deployment()])
+    old, other = f"old-{app}", f"other-{app}"
+    add_node(hands, old, pool=app)
+    add_node(hands, other, pool=app, cordoned=True)
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": old, "labels": {"tier": "web"}}}
+    fleet.push(app, [node, *workloads(app)])
     fleet.application(app, namespace=namespace, options=["CreateNamespace=true"])
-    fleet.wait_run(app, phase="Succeeded")
-    pods = f"/api/v1/namespaces/{namespace}/pods"
-
-    def names() -> set[str]:
-        return {pod["metadata"]["name"] for pod in (fleet.get(pods) or {"items": []})["items"]}
-
-    first = wait_for(names, what="a pod")
+    fleet.wait_run(app, phase="Succeeded", timeout=200)
+    root = f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets/web"
+    wait_for(lambda: hands.get(root)["status"].get("disruptionsAllowed") == 1, what="the budget to count the pods")
+    first, second = (pod for pod in pods_on(hands, namespace, old) if not of_daemon(pod))
+    daemons = [pod["metadata"]["uid"] for pod in pods_on(hands, namespace, old) if of_daemon(pod)]
+    assert len(daemons) == 1
     made = hold(fleet, "cluster", next(iter(fleet.clusters)), 600)
     try:
-        path = f"/apis/apps/v1/namespaces/{namespace}/deployments/web"
-        before, writes = len(fleet.writes(app, parents=True)), len(fleet.writes(app))
-        for name in first:
-            fleet._cluster("").request("DELETE", f"{pods}/{name}")
-        wait_for(lambda: names() - first, what="the pod of its controller")
+        position, writes = cluster.audit_position(), len(fleet.writes(app))
+        cordon(hands, old)
+        nothing_fits(hands, namespace, app)
+        assert evict(cluster, first)
+        assert not evict(cluster, second), "the budget allows one at a time"
+        fleet.tick(app)  # in the middle of it
+        cordon(hands, other, on=False)
+        wait_for(lambda: evict(cluster, second), timeout=120, what="the budget to allow the other one", every=0.2)
+        wait_for(lambda: running(hands, namespace, other) == 2, timeout=120, what="both pods on the other node")
+        assert [pod["metadata"]["uid"] for pod in pods_on(hands, namespace, old)] == daemons, (
+            "only its daemon's is left"
+        )
         fleet.tick(app)
+        cordon(hands, old, on=False)
+        fleet.tick(app)
+        assert fleet.writes(app, since=position, parents=True) == [], "nothing is touched"
+
+        path = f"/apis/apps/v1/namespaces/{namespace}/deployments/web"
         edit(fleet, path, {"spec": {"paused": True}})
         fleet.ring(app)
         assert f"hold {made.id} of cluster" in waits(fleet, app)["message"]
-        assert len(fleet.writes(app, parents=True)) == before, "nothing is touched"
+        assert fleet.writes(app, since=position, parents=True) == [], "nothing is touched"
     finally:
         Holds(fleet.store).lift(made.id)
     fleet.ring(app)
-    wait_for(lambda: not fleet.get(path)["spec"].get("paused"), what="one heal")  # type: ignore[index]
+    wait_for(lambda: not hands.get(path)["spec"].get("paused"), what="one heal")
     wait_for(lambda: len(fleet.writes(app)) == writes + 1, what="one write")
 
 
-def deployment() -> dict[str, Any]:
-    labels = {"app": "web"}
-    container = {"name": "web", "image": "registry.k8s.io/pause:3.9"}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "web"},
-        "spec": {
-            "replicas": 1,
-            "paused": False,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
-        },
-    }
+def running(hands: Hands, namespace: str, node: str) -> int:
+    """How many of the Deployment's pods are ready there."""
+    return sum(is_ready(pod) for pod in pods_on(hands, namespace, node) if not of_daemon(pod))
+
+
+def workloads(pool: str) -> list[dict[str, Any]]:
+    """A Deployment of two on the nodes of this pool, its budget, and a DaemonSet on each of them."""
+
+    def pods(name: str) -> dict[str, Any]:
+        pod = {
+            "containers": [{"name": name, "image": "registry.k8s.io/pause:3.9"}],
+            "nodeSelector": {"pool": pool},
+            "terminationGracePeriodSeconds": 0,
+        }
+        labels = {"app": name}
+        return {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}}
+
+    def body(api: str, kind: str, name: str, **spec: Any) -> dict[str, Any]:
+        return {"apiVersion": api, "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+    selector = {"matchLabels": {"app": "web"}}
+    return [
+        body("apps/v1", "Deployment", "web", replicas=2, paused=False, **pods("web")),
+        body("policy/v1", "PodDisruptionBudget", "web", maxUnavailable=1, selector=selector),
+        body("apps/v1", "DaemonSet", "agent", **pods("agent")),
+    ]
 
 
 def test_one_held_object_is_left_out_and_the_rest_goes_on(fleet: Fleet, namespace: str) -> None:

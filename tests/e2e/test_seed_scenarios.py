@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 from fleet import Fleet, outcomes
+from nodes import NODES, add_node
 from people import Hands
 from waiting import wait_for
 
 Body = dict[str, Any]
-NODES = "/api/v1/nodes"
 COMMIT = "8b1d7e0c35a94f62b1f0d6c2a7e9135b40c8f2ad"
 
 
@@ -71,20 +71,7 @@ def pods(hands: Hands, namespace: str) -> dict[str, str]:
 def node(controlled: Fleet, hands: Hands) -> str:
     """A second node, ready for pods."""
     name = controlled.name("node")
-    room = {"cpu": "8", "memory": "32Gi", "pods": "100"}
-    labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "type": "kwok"}
-    metadata = {"name": name, "labels": labels, "annotations": {"kwok.x-k8s.io/node": "fake"}}
-    body = {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": {"allocatable": room, "capacity": room}}
-    hands.create(NODES, body)
-
-    def ready() -> bool:
-        live = hands.get(f"{NODES}/{name}")
-        conditions = live["status"].get("conditions", ())
-        return not live["spec"].get("taints") and any(
-            c["type"] == "Ready" and c["status"] == "True" for c in conditions
-        )
-
-    wait_for(ready, timeout=120, what="the node to be ready")
+    add_node(hands, name)
     # The scheduler hears of it by a watch of its own: a pod that runs nowhere else proves that it has.
     body = {"containers": [{"name": "c", "image": "web:1"}], "nodeSelector": {"kubernetes.io/hostname": name}}
     hands.create("/api/v1/namespaces/default/pods", {"metadata": {"name": name}, "spec": body})
