@@ -224,6 +224,8 @@ class Fleetbeat:
         made = Holds(self._store).add(kind, target, seconds=seconds, scope=scope, by=by, reason=reason, cluster=cluster)
         if kind == "app":
             self.ring([target])  # it is noted in the cluster
+        else:
+            self.have_noted(target if kind == "cluster" else cluster)
         return made
 
     def lift(self, hold: str) -> Hold | None:
@@ -233,7 +235,21 @@ class Fleetbeat:
             looks = {app: self._runs.look(app) for app in (*Catalogs(self._store).names(), *self._departures.held())}
             waiting = [app for app, look in looks.items() if look.state.get("held") or look.run.get("window")]
             self.ring(sorted({*waiting, *([lifted.target] if lifted.kind == "app" else [])}))
+            if lifted.kind != "app":
+                self.have_noted(lifted.target if lifted.kind == "cluster" else lifted.cluster)
         return lifted
+
+    def have_noted(self, cluster: str = "") -> None:
+        """Have orders for the whole fleet noted in this cluster, or in all, now: one application of each is looked at.
+
+        It would be noted by any later look. Applications that are suspended are not looked at.
+        """
+        catalogs, first = Catalogs(self._store), dict[str, str]()
+        for app in catalogs.names():
+            entry = catalogs.application(app)
+            if entry is not None and not entry[0].suspended and cluster in ("", entry[1].name):
+                first.setdefault(entry[1].name, app)
+        self.ring(sorted(first.values()))
 
     def follow(self, app: str, request: str, *, timeout: float) -> Iterator[Progress | Outcome]:
         """Progress as it comes, the Outcome last. Raises StillRunning after ``timeout`` seconds.

@@ -31,6 +31,12 @@ VETOES = PREFIX + "vetoes"
 #: hash id → JSON of decisions/holds.Hold: what people keep Fleetbeat from writing, for a time. Writer: ringers, and a
 #: worker that finds an application's holds in the cluster after Redis lost them. Kept until a day after their end.
 HOLDS = PREFIX + "holds"
+#: hash: mark (another one with each change of VETOES, or of HOLDS of more than one application), "cluster/<name>" → the
+#: mark that the note in that cluster is of. Writer: ringers, workers. Kept; a cluster without a field is asked first.
+FLEET_ORDERS = PREFIX + "fleet-orders"
+#: zset digest or id of a hold → ms when it was lifted: a note that lags does not bring it back. Writer: ringers. Kept
+#: for 30 days, as long as a hold may last.
+LIFTED = PREFIX + "lifted"
 #: zset beat id → ms of its last loop; `status` and `doctor` show the age. Members older than a day are dropped by beat.
 BEATS = PREFIX + "beats"
 #: stream of what happened, oldest first: fields app, event (JSON, decisions/events.py). Writer: workers, in the same
@@ -68,6 +74,11 @@ def orders(app: str) -> str:
     (a mark of those of this application alone). Writer: ringers, and a worker that finds them in the cluster after
     Redis lost them. Kept until they are lifted."""
     return f"{PREFIX}orders:{app}"
+
+
+def noting(cluster: str) -> str:
+    """string: token of who notes the orders for the fleet in this cluster, or has failed to. TTL a minute."""
+    return f"{PREFIX}noting:{cluster}"
 
 
 def promise(plan_id: str) -> str:

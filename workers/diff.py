@@ -28,7 +28,7 @@ from fleetbeat.engine.promising import left as not_written
 from fleetbeat.engine.promising import promise
 from fleetbeat.errors import PlanRefused, Refused
 from fleetbeat.model import Manifest
-from workers import disputes, holds, memory, removal, waiting
+from workers import disputes, fleet_orders, holds, memory, removal, waiting
 from workers.departing import is_removal
 from workers.parts import Parts
 from workers.target import target
@@ -38,22 +38,27 @@ from workers.task import Next, Outcome, Work, start_over
 def diff(work: Work) -> Outcome:
     if is_removal(work.record):
         return removal.plan(work)
-    shared, record = work.parts, work.record
+    shared, record, digest = work.parts, work.record, work.record["digest"]
     rendered = shared.blobs.get(record["rendered"])
     if rendered is None:
         return start_over()
-    where = target(shared, work.turn.app, run=work.turn.run, digest=record["digest"])
+    where = target(shared, work.turn.app, run=work.turn.run, digest=digest)
     parent = applyset.read(where.cluster, shared.settings.namespace, work.turn.app)
-    look = shared.runs.look(work.turn.app)
+    look = shared.runs.look(work.turn.app, where.cluster.name)
     state = look.state
     if parent and parent.pinned and not state.get("digest") and not record.get("pin"):
         # Redis has lost its data, and with it that a person has gone back to an earlier bundle.
         Orders(shared.store).pin(work.turn.app, parent.pinned, by="the cluster", reason="pinned before Redis lost it")
         return Next("report", {"superseded": "the pin that the cluster remembers"})
+    if look.fleet[1] is None:
+        fleet_orders.recall(shared, where.cluster)
+    if not state.get("digest") and Orders(shared.store).vetoed(digest):
+        # Chosen while Redis did not know of the veto: it had lost its data, and the cluster did not answer.
+        return Next("report", {"superseded": "a veto"})
     manifests = manifests_from_json(rendered)
     known = memory.load_known(shared, state.get("inventory", "")) or {}
     home = parent.uid if parent else ""
-    digest, noted = record["digest"], {parent.hooks} if parent else set()
+    noted = {parent.hooks} if parent else set()
     if home and state.get("home") == home:
         noted.add(state.get("hooks", ""))
     hooks_due = due(trigger=origin(record), digest=digest, completed=noted, owed=state.get("hooks_owed", ""))

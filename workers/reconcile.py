@@ -18,7 +18,7 @@ from fleetbeat.decisions.lifecycle import cure, first_step, given_up, next_look,
 from fleetbeat.decisions.schedule import spread
 from fleetbeat.errors import FleetbeatError, StoreUnavailable
 from fleetbeat.model import Application, Cluster, Revision
-from workers import chain, departing, disputes, holds, memory, refusals, suspension
+from workers import chain, departing, disputes, fleet_orders, holds, memory, refusals, suspension
 from workers.choice import in_force, wanted
 from workers.going_on import go_on
 from workers.movement import NOT_REMEMBERED, moved
@@ -60,7 +60,9 @@ class Fault(FleetbeatError):
 
 def _reconcile(celery: Celery, shared: Parts, app: str) -> str:
     entry = shared.catalogs.application(app)
-    look = refusals.admit(shared, app, shared.runs.look(app))
+    look = refusals.admit(shared, app, shared.runs.look(app, entry[1].name if entry else ""))
+    if entry is not None and not entry[0].suspended:
+        fleet_orders.attend(shared, entry[1], look.fleet)
     if look.run.get("run"):  # even one whose application has left the catalog: it has to end
         return go_on(celery, shared, app, look)
     if entry is None:

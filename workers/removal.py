@@ -27,7 +27,7 @@ from fleetbeat.engine.write import Done
 from fleetbeat.errors import FleetbeatError, LostLock, NotYet, Permanent, StoreUnavailable
 from fleetbeat.model import Manifest, ObjectId, Revision
 from fleetbeat.model_results import ObjectResult
-from workers import hand_holds, memory, tally, waiting
+from workers import fleet_orders, hand_holds, memory, tally, waiting
 from workers.departing import BACK
 from workers.target import Target, target
 from workers.task import HELD_PAUSE, Next, Outcome, Wait, Work, start_over
@@ -102,7 +102,10 @@ def plan(work: Work) -> Outcome:
     manifests = [] if departure.skip_hooks else manifests_from_json(rendered)
     where = target(shared, app, run=work.turn.run, digest=record["digest"], removal=True)
     parent = applyset.read(where.cluster, shared.settings.namespace, app)
-    hand_holds.meet(shared, app, shared.runs.look(app).state, parent)
+    look = shared.runs.look(app, where.cluster.name)
+    if look.fleet[1] is None:
+        fleet_orders.recall(shared, where.cluster)  # a hold of the cluster holds up deletions too
+    hand_holds.meet(shared, app, look.state, parent)
     kinds, spaces = _places(work, parent)
     usual = where.application.sync.delete_objects
     found = find(

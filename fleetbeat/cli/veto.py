@@ -58,6 +58,7 @@ def veto(session: Session, digest: str | None, reason: str, lift: bool, output: 
     looks = {app: session.runs.look(app) for app in session.catalogs.names()}
     holders = [app for app, look in looks.items() if look.state.get("digest") == name]
     session.fleetbeat.ring([app for app, look in looks.items() if look.run.get("digest") == name])  # it may wait
+    session.fleetbeat.have_noted()
     out.say(f"{name} is kept out of the fleet until: fleetbeat veto --lift {name}")
     if holders:
         out.say(f"In force already, and stays: {', '.join(holders)}. To leave it: fleetbeat rollback APP")
@@ -70,3 +71,4 @@ def _lift(session: Session, digest: str) -> None:
     out.say(f"{digest} may be synced again")
     # What it has held back goes on now, not at its next look.
     session.fleetbeat.ring([app for app in session.catalogs.names() if session.runs.look(app).state.get("held_back")])
+    session.fleetbeat.have_noted()

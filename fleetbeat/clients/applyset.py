@@ -192,7 +192,7 @@ def take(
         )
         try:
             if current is None:
-                return _parse(_create(cluster, namespace, wanted))
+                return _parse(create(cluster, namespace, wanted))
             if wanted == current.body:
                 return current
             return _parse(cluster.replace(CONFIG_MAP, wanted).body)
@@ -268,7 +268,8 @@ def note(cluster: ClusterPort, parent: Parent, annotation: str, text: str) -> No
     cluster.replace(CONFIG_MAP, {**parent.body, "metadata": {**metadata, "annotations": annotations}})
 
 
-def _create(cluster: ClusterPort, namespace: str, body: Body) -> Body:
+def create(cluster: ClusterPort, namespace: str, body: Body) -> Body:
+    """Create one of our ConfigMaps, and ``namespace`` for it when that is missing. Raises Conflict when it exists."""
     try:
         return cluster.create(CONFIG_MAP, body).body
     except NotYet:

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from fleetbeat import keys
+from fleetbeat.clients import fleet_orders
 from fleetbeat.clients.store import Store, errors
 from fleetbeat.decisions import hold_targets
 from fleetbeat.decisions.holds import LONGEST, MOST, MOST_ON_ONE, SHORTEST, Hold, HoldKind, Scope
@@ -70,18 +71,22 @@ class Holds:
         """The hold that was lifted; None when there is none of this id (any more)."""
         found, now = self._all()
         hold = next((one for one in found if one.id == hold_id and one.stands(now)), None)
-        return hold if hold is not None and self._write([], [hold]) else None  # not what another has lifted just now
+        return (
+            hold if hold is not None and self._write([], [hold], now) else None
+        )  # not what another has lifted just now
 
     def restore(self, found: Iterable[Hold]) -> None:
         """Put back what the cluster remembers, after Redis has lost it."""
         self._write(list(found), [])
 
-    def _write(self, new: list[Hold], gone: list[Hold]) -> int:
-        """Returns how many of ``gone`` were there. Each change gives the orders of its application another mark.
+    def _write(self, new: list[Hold], gone: list[Hold], lifted: int = 0) -> int:
+        """Returns how many of ``gone`` were there. Each change gives the orders of its application, or
+        those of the fleet, another mark. ``lifted``: ms, when a person has ended ``gone``.
 
         The mark says nothing of the holds: two people at once would each make it from what they have seen.
         """
         apps = {hold.target for hold in (*new, *gone) if hold.kind == "app"}
+        fleet = [hold.id for hold in (*new, *(gone if lifted else [])) if hold.kind != "app"]
         with errors():
             pipe = self._store.redis.pipeline()
             if gone:
@@ -90,6 +95,8 @@ class Holds:
                 pipe.hset(keys.HOLDS, hold.id, orjson.dumps(hold.to_json()))
             for app in apps:
                 pipe.hset(keys.orders(app), "holds", secrets.token_hex(4))
+            if fleet:
+                fleet_orders.changed(pipe, fleet[0] if lifted else "", lifted)
             answers: list[Any] = pipe.execute()
         return int(answers[0]) if gone else 0
 

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from fleetbeat import keys
+from fleetbeat.clients import fleet_orders
 from fleetbeat.clients.store import Store, errors
 from fleetbeat.decisions.choice import Order
 from fleetbeat.decisions.promise import Promise
@@ -46,12 +47,20 @@ class Orders:
         """Keep ``digest`` out of every application until ``lift``."""
         entry = orjson.dumps({"by": spoken(by, "name"), "reason": spoken(reason), "at": self._store.now()})
         with errors():
-            self._store.redis.hset(keys.VETOES, digest, entry)
+            pipe = self._store.redis.pipeline()
+            pipe.hset(keys.VETOES, digest, entry)
+            fleet_orders.changed(pipe)
+            pipe.execute()
 
     def lift(self, digest: str) -> bool:
         """False when it was not vetoed."""
+        now = self._store.now()
         with errors():
-            return bool(self._store.redis.hdel(keys.VETOES, digest))
+            pipe = self._store.redis.pipeline()
+            pipe.hdel(keys.VETOES, digest)
+            fleet_orders.changed(pipe, digest, now)
+            answers: list[Any] = pipe.execute()
+        return bool(answers[0])
 
     def vetoed(self, digest: str) -> Order | None:
         with errors():

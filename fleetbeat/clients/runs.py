@@ -40,6 +40,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fleetbeat import keys
+from fleetbeat.clients import fleet_orders
 from fleetbeat.clients.store import Store, errors
 from fleetbeat.decisions import confirmation
 from fleetbeat.decisions.events import Event
@@ -47,6 +48,10 @@ from fleetbeat.settings import Settings
 
 _RECORD_TTL = 7 * 86_400_000  # ms; a record older than a week belongs to an application nobody rings any more
 _REQUEST_TTL = 7 * 86_400_000
+
+#: Of the orders for the whole fleet: their mark, "" = there are none, and the one that is noted in the application's
+#: cluster, None = that cluster is not known (clients/fleet_orders.py).
+Marks = tuple[str, str | None]
 
 #: Redis hash fields; keys are words, values are written as text
 Fields = Mapping[str, str | int | float]
@@ -60,6 +65,7 @@ class Look:
     state: dict[str, str]  #: between runs: status, digest, inventory, … (``lifecycle.StateFields``)
     request: dict[str, str]  #: a sync asked for and not begun
     orders: dict[str, str] = field(default_factory=dict)  #: what people have ordered for it (clients/orders.py)
+    fleet: Marks = ("", "")  #: where the look was at a cluster too
 
 
 @dataclass(frozen=True)
@@ -97,13 +103,20 @@ class Runs:
         self._kept = settings.history
         self._events = settings.events.kept
 
-    def look(self, app: str) -> Look:
+    def look(self, app: str, cluster: str = "") -> Look:
+        """``cluster``: the application's, to know whether all orders are noted there."""
         with errors():
             pipe = self._store.redis.pipeline(transaction=False)
             for key in (keys.run(app), keys.state(app), keys.request(app), keys.orders(app)):
                 pipe.hgetall(key)
-            run, state, request, orders = (_text(answer) for answer in pipe.execute())
-        return Look(run, state, request, orders)
+            if cluster:
+                pipe.hmget(keys.FLEET_ORDERS, fleet_orders.MARK, fleet_orders.cluster_field(cluster))
+            answers: list[Any] = pipe.execute()
+        run, state, request, orders = (_text(answer) for answer in answers[:4])
+        if not cluster:
+            return Look(run, state, request, orders)
+        mark, noted = answers[4]
+        return Look(run, state, request, orders, ((mark or b"").decode(), None if noted is None else noted.decode()))
 
     def start(
         self, app: str, run: str, fields: Fields, *, event: Event, request: str = "", seen: Look | None = None

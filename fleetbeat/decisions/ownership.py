@@ -137,6 +137,7 @@ def _helm(_live: Body, labels: _Marks, annotations: _Marks) -> Foreign | None:
 #: whose annotations its objects carry as well.
 _FOREIGN: tuple[Callable[[Body, _Marks, _Marks], Foreign | None], ...] = (
     _annotation("Fleetbeat, as its record of application", "fleetbeat.dev/application"),
+    _annotation("Fleetbeat, as its record of", "fleetbeat.dev/record"),
     _argocd_tracking,
     _label("Argo CD application", "argocd.argoproj.io/instance"),
     _argocd_installation,

@@ -612,6 +612,7 @@ def test_an_unchanged_look_reads_nothing_of_holds(make_fleet: Callable[..., Flee
     app = put(fleet, "cheap", namespace)
     hold(fleet, "cluster", "elsewhere", 600)
     hold(fleet, "app", "another", 600)
+    assert fleet.tick(app) == "nothing to do"  # the orders have changed since the last one, but for other clusters
     with Monitor(fleet.redis.url) as monitor:
         wait_for(lambda: monitor.heard, what="the first word of the monitor")
         assert fleet.tick(app) == "nothing to do"
