@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import base64
 import json
+import time
+import warnings
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -196,12 +198,23 @@ def test_an_edit_of_the_window_counts_at_once(fleet: Fleet, namespace: str) -> N
     assert entry["run"] == run
 
 
+def opens(fleet: Fleet, ahead: float, **more: Any) -> tuple[dict[str, Any], datetime]:
+    """An allow window of five minutes that opens with a minute, so many seconds ahead or a little more."""
+    opening = (now(fleet) + timedelta(seconds=ahead + 59)).replace(second=0, microsecond=0)
+    return {"kind": "allow", "schedule": f"{opening:%M %H} * * *", "duration": "5m", **more}, opening
+
+
 def test_forty_applications_are_woken_in_one_moment(fleet: Fleet) -> None:
+    """A window of five minutes opens and forty are waiting: all of them are due at its opening, and begin in it.
+
+    Within five seconds, where the machine has nothing else to do: when it takes longer, a warning says how long.
+    """
     project, apps = fleet.name("project"), [fleet.name("crowd") for _ in range(40)]
+    crowd = {"selector": {"matchLabels": {"crowd": project}}}
     fleet.push(project, [config_map("web")])
     source = {"oci": fleet.repository(project)}
-    shut, _ = until(fleet, 600, selector={"matchLabels": {"crowd": project}})
-    fleet.project(project, syncWindows=[shut])
+    fleet.project(project, syncWindows=[opens(fleet, 1800, **crowd)[0]])
+    began = time.monotonic()
     for app in apps:
         spec = {"project": project}
         fleet.application(
@@ -209,17 +222,19 @@ def test_forty_applications_are_woken_in_one_moment(fleet: Fleet) -> None:
         )
     for app in apps:
         waits(fleet, app)
-    # the same window, ending soon: the waiting runs ask again and wait for its end
-    shut, opening = until(fleet, 20, selector={"matchLabels": {"crowd": project}})
+    # The window opens sooner: the runs ask again and wait for that. Which is less than they have done so far.
+    window, opening = opens(fleet, max(15.0, time.monotonic() - began), **crowd)
     since = fleet.clusters[next(iter(fleet.clusters))].audit_position()
-    fleet.project(project, syncWindows=[shut])
+    fleet.project(project, syncWindows=[window])
     for app in apps:
         assert woken_at(waits(fleet, app, f"shut until {stamp(opening)}")) == opening
     for app in apps:
         fleet.wait_run(app, phase="Succeeded")
     late = sorted(first_write(fleet, app, since) - opening for app in apps)
     assert timedelta(0) <= late[0]
-    assert late[-1] < BUSY
+    if late[-1] > timedelta(seconds=5):
+        warnings.warn(f"forty have begun {late[-1].total_seconds():.1f} s after the opening, goal 5 s", stacklevel=1)
+    assert late[-1] < BUSY, "each in its turn, and none at its next look"
 
 
 # ── who may ──────────────────────────────────────────────────────────────────────────────────────────────────────
