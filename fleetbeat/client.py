@@ -40,7 +40,7 @@ from fleetbeat.decisions.events import Event
 from fleetbeat.decisions.holds import Hold, HoldKind, Scope
 from fleetbeat.decisions.problems import shown
 from fleetbeat.decisions.spoken import spoken
-from fleetbeat.errors import CatalogError, ConfigurationError, Refused, StillRunning
+from fleetbeat.errors import CatalogError, ConfigurationError, NotYet, Refused, StillRunning
 from fleetbeat.settings import Settings, load, nearest
 
 __all__ = ["Fleetbeat", "Outcome", "Progress", "Request"]
@@ -246,7 +246,10 @@ class Fleetbeat:
         """
         catalogs, first = Catalogs(self._store), dict[str, str]()
         for app in catalogs.names():
-            entry = catalogs.application(app)
+            try:
+                entry = catalogs.application(app)
+            except (NotYet, ConfigurationError):
+                continue  # the order stands whatever is wrong with one application
             if entry is not None and not entry[0].suspended and cluster in ("", entry[1].name):
                 first.setdefault(entry[1].name, app)
         self.ring(sorted(first.values()))

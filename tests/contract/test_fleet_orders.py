@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from fleetbeat import keys
 from fleetbeat.cli.key import new_key
+from fleetbeat.client import Fleetbeat
+from fleetbeat.clients.catalogs import Catalogs
 from fleetbeat.clients.fleet_orders import FleetOrdersStore
 from fleetbeat.clients.holds import Holds
 from fleetbeat.clients.orders import Orders
@@ -136,3 +140,36 @@ def test_orders_of_an_earlier_version_are_noted_too(store: Store) -> None:
     found = client.read("prod")
     assert found.mark
     assert found.noted not in (None, found.mark)
+
+
+def documents(places: dict[str, str]) -> dict[str, dict[str, Any]]:
+    """A catalog of applications, each on its cluster; ``gone`` is none that is described."""
+    head = {"apiVersion": "fleetbeat.dev/v1alpha1"}
+    found: dict[str, dict[str, Any]] = {}
+    for app, cluster in places.items():
+        spec = {"source": {"oci": "registry.example.com/x"}, "destination": {"cluster": cluster}}
+        found[f"Application/{app}"] = {**head, "kind": "Application", "metadata": {"name": app}, "spec": spec}
+        if cluster != "gone":
+            entry = {**head, "kind": "Cluster", "metadata": {"name": cluster}, "spec": {"inCluster": True}}
+            found[f"Cluster/{cluster}"] = entry
+    return found
+
+
+def test_whoever_orders_has_one_application_of_each_cluster_looked_at(
+    store: Store, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody waits for the hour of an idle one; an order stands whatever is wrong with an application."""
+    apps = {"lost": "gone", "shop": "prod", "shop-too": "prod", "bank": "test", "quiet": "rest"}
+    catalog = documents(apps)
+    catalog["Application/quiet"]["spec"]["suspend"] = True
+    Catalogs(store).publish(catalog, "d1")
+    client, rung = Fleetbeat(settings, store=store), list[list[str]]()
+    monkeypatch.setattr(client, "ring", lambda names: rung.append(list(names)))
+    held = client.hold("cluster", "prod", seconds=60, by="ada", reason="drain")
+    assert rung == [["shop"]]
+    client.hold("label", "team=web", seconds=60, by="ada", reason="freeze")
+    client.hold("namespace", "shop", seconds=60, by="ada", reason="freeze", cluster="test")
+    client.hold("app", "shop-too", seconds=60, by="ada", reason="freeze")
+    assert rung[1:] == [["bank", "shop"], ["bank"], ["shop-too"]]
+    assert client.lift(held.id) == held
+    assert rung[-1] == ["shop"]
