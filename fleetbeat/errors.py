@@ -9,7 +9,8 @@ FleetbeatError
 │   │   ├── UnsafeBundle          an archive entry that would leave the target, a link, a device
 │   │   └── BundleTooLarge        over a limit; the message names the limit
 │   ├── SourceNotFound        no such repository, tag or digest; no tag fits the range
-│   ├── Rejected              the API server refused an object: validation, immutable field, admission
+│   ├── Rejected              the API server refused an object: validation, immutable field
+│   │   └── Denied                admission did: a policy or webhook, which may say something else soon
 │   ├── Refused               Fleetbeat refused: somebody else owns the object, everything would be pruned, …
 │   │   └── PlanRefused           a saved plan that does not hold any more: nothing follows from the request
 │   └── ConfigurationError    settings or a local part: says which variable or program
@@ -31,6 +32,8 @@ from __future__ import annotations
 class FleetbeatError(Exception):
     """Base of all. The message is for a person: what happened, to what, what to do. It never holds a secret."""
 
+    lasting = False  #: time alone does not mend it
+
     #: stable CamelCase word for status, history and metrics (Kubernetes condition style)
     @property
     def reason(self) -> str:
@@ -39,6 +42,8 @@ class FleetbeatError(Exception):
 
 class Permanent(FleetbeatError):
     """The same input would fail in the same way."""
+
+    lasting = True
 
 
 class CatalogError(Permanent):
@@ -79,6 +84,12 @@ class SourceNotFound(Permanent):
 
 class Rejected(Permanent):
     """The API server refused an object; the message starts with the object and quotes the server."""
+
+
+class Denied(Rejected):
+    """Admission refused an object: Pod Security, a policy, a webhook. What it goes by is not in the object alone."""
+
+    lasting = False
 
 
 class Refused(Permanent):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from fleetbeat.errors import FleetbeatError, Permanent
+from fleetbeat.errors import FleetbeatError
 from fleetbeat.model import ObjectId
 
 #: What happened to one object (see docs/architecture.md "Words").
@@ -85,7 +85,7 @@ class ObjectResult:
 
     @classmethod
     def failure(cls, key: ObjectId, error: FleetbeatError, wave: int = 0) -> ObjectResult:
-        return cls(key, "failed", str(error), wave, lasting=isinstance(error, Permanent))
+        return cls(key, "failed", str(error), wave, lasting=error.lasting)
 
     def to_json(self) -> dict[str, Any]:
         """Leaves out what is empty; ``from_json`` restores it."""

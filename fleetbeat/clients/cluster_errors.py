@@ -17,13 +17,15 @@ import orjson
 import urllib3.exceptions as http
 
 from fleetbeat.decisions.masking import spellings
-from fleetbeat.errors import ClusterUnavailable, Conflict, FleetbeatError, NotYet, Rejected, Unauthorized
+from fleetbeat.errors import ClusterUnavailable, Conflict, Denied, FleetbeatError, NotYet, Rejected, Unauthorized
 from fleetbeat.model import Body, ObjectId
 
 _QUOTED = 1000  # characters of the server's message that are passed on
 _SHORTEST_HIDDEN = 4  # characters; replacing shorter Secret values would garble the message
 
 _LACKS_RIGHT = re.compile(r'\b[Uu]ser "[^"]*" (cannot |\(groups=.*is attempting to grant)', re.DOTALL)
+#: Webhooks and policies answer with any code; their words are the API server's own.
+_DENIED = re.compile(r'admission webhook "[^"]*" denied the request|ValidatingAdmissionPolicy \'[^\']*\' with binding ')
 _MANAGER = re.compile(r'conflict with "(?P<manager>[^"]*)"')
 _ECHOED = re.compile(r"((?:Invalid|Unsupported|Duplicate) value: |, got |cannot unmarshal ).*", re.DOTALL)
 _WAITED = re.compile(r"timeout=([\d.]+)")
@@ -71,7 +73,7 @@ def refusal(doing: Doing, status: int, headers: Mapping[str, str], content: byte
         return ClusterUnavailable(said, retry_after=wait)
     if 300 <= status < 400:
         return ClusterUnavailable(f"{said} (a redirect; is the address that of an API server?)")
-    return Rejected(said)
+    return Denied(said) if _DENIED.search(message) else Rejected(said)
 
 
 def from_api_server(headers: Mapping[str, str], content: bytes) -> bool:
@@ -103,7 +105,7 @@ def _forbidden(doing: Doing, said: str, message: str, causes: list[Any]) -> Flee
         return NotYet(said)  # somebody else's deletion may make room
     if not doing.write or _LACKS_RIGHT.search(message):
         return Unauthorized(said)
-    return Rejected(said)  # admission: Pod Security, policies, webhooks
+    return Denied(said)  # admission: Pod Security, policies, webhooks
 
 
 def _not_found(doing: Doing, said: str, details: Mapping[str, Any]) -> FleetbeatError:

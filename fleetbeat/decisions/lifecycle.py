@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from fleetbeat.decisions.schedule import backoff
-from fleetbeat.errors import Permanent
+from fleetbeat.errors import FleetbeatError
 from fleetbeat.model import Retry, Revision
 from fleetbeat.model_results import HealthStatus, ObjectResult, Outcome, Phase, SyncStatus
 
@@ -122,7 +122,7 @@ Cure = Literal["", "time", "change"]
 
 def cure(error: BaseException) -> Cure:
     """What may mend an error: time (outages, rights that a person grants), or only a change of digest or catalog."""
-    return "change" if isinstance(error, Permanent) else "time"
+    return "change" if isinstance(error, FleetbeatError) and error.lasting else "time"
 
 
 def cure_of(results: Sequence[ObjectResult]) -> Cure:

@@ -298,7 +298,7 @@ class Weigher:
         try:
             try_creating(self._cluster, resource, manifest.id, wanted)
         except Rejected as second:
-            raise Rejected(
+            raise type(second)(
                 f"{error}. It would be deleted and created anew, but creating it is refused as well: {second}"
             ) from None
         except NotYet:
@@ -320,7 +320,7 @@ def try_creating(cluster: ClusterPort, resource: ApiResource, key: ObjectId, wan
     except Rejected as error:
         if "already allocated" in str(error):  # its own address or port, which is free once it is gone
             return
-        raise Rejected(str(error).replace(other, name)) from None
+        raise type(error)(str(error).replace(other, name)) from None
 
 
 #: Kinds whose name says what is in them.

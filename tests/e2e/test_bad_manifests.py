@@ -233,6 +233,7 @@ BY_DRY_RUN = [
         {"web.yaml": doc(config_map("web", data={"forbidden": "yes"}))},
         ("ConfigMap NAMESPACE/web", "no-forbidden-keys", "ask the platform team"),
         "ObjectsFailed",
+        lasting=False,
     ),
     Mistake(
         "namespace-is-being-deleted",

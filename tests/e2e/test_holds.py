@@ -479,6 +479,8 @@ def test_a_suspended_cluster_suspends_its_applications_and_deletions(
     wait_for(lambda: (fleet.get(f"{path}/{app}") or {})["data"] == {"v": "2"}, timeout=60, what="the sync afterwards")
     fleet.ring(leaving)
     wait_for(lambda: fleet.get(f"{path}/{leaving}") is None, timeout=60, what="the deletion afterwards")
+    fleet.leave(app)
+    fleet.forget_cluster(place)
 
 
 # ── surviving ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -263,6 +263,11 @@ class Fleet:
             },
         )
 
+    def forget_cluster(self, name: str) -> None:
+        """Take such an entry out again, when nothing in the catalog names it any more: tests ask what is where."""
+        (self.catalog / f"cluster-{name}.yaml").unlink()
+        wait_for(lambda: name not in self.catalogs.clusters(), what=f"the catalog without cluster {name}")
+
     def _write(self, name: str, document: Mapping[str, Any]) -> None:
         temporary = self.folder / f"{name}.tmp"
         temporary.write_text(yaml.safe_dump(dict(document)))

@@ -11,7 +11,7 @@ import pytest
 import urllib3.exceptions as http
 
 from fleetbeat.clients.cluster_errors import Doing, from_api_server, is_timeout, refusal, retry_after, unreachable
-from fleetbeat.errors import ClusterUnavailable, Conflict, FleetbeatError, NotYet, Rejected, Unauthorized
+from fleetbeat.errors import ClusterUnavailable, Conflict, Denied, FleetbeatError, NotYet, Rejected, Unauthorized
 
 APPLY = Doing("prod", "apply", "Deployment shop/web", write=True)
 GET = Doing("prod", "get", "Deployment shop/web")
@@ -29,12 +29,16 @@ GRANT = (
     'roles "r" is forbidden: user "x" (groups=["g"]) is attempting to grant RBAC permissions not currently held:\n{…}'
 )
 
+POLICY = "ValidatingAdmissionPolicy 'keys' with binding 'keys' denied request: no such key"
+
 CASES: dict[str, tuple[int, bytes, type[FleetbeatError], str]] = {
     "bad request": (400, status("strict decoding error"), Rejected, "strict decoding error"),
     "no credentials": (401, status("Unauthorized"), Unauthorized, "credentials of cluster prod"),
     "no right": (403, status(CANNOT), Unauthorized, "cannot patch resource"),
     "no right to grant": (403, status(GRANT), Unauthorized, "attempting to grant"),
-    "Pod Security": (403, status('pods "web" is forbidden: violates PodSecurity "restricted"'), Rejected, "violates"),
+    "Pod Security": (403, status('pods "web" is forbidden: violates PodSecurity "restricted"'), Denied, "violates"),
+    "webhook": (400, status('admission webhook "a.b" denied the request: not today'), Denied, "not today"),
+    "policy": (422, status('configmaps "a" is forbidden: ' + POLICY), Denied, "no such key"),
     "quota": (403, status('pods "web" is forbidden: exceeded quota: q, requested: pods=1'), NotYet, "exceeded quota"),
     "namespace ends": (403, status("no", causes=NAMESPACE_ENDS), NotYet, "namespace is being deleted"),
     "no namespace": (404, status(kind="namespaces", name="shop"), NotYet, "namespace shop does not exist"),

@@ -10,6 +10,7 @@ from fleetbeat.decisions import lifecycle
 from fleetbeat.decisions.schedule import spread
 from fleetbeat.errors import (
     ClusterUnavailable,
+    Denied,
     FleetbeatError,
     ManifestError,
     NotYet,
@@ -85,6 +86,8 @@ def test_what_starts_a_run(state: dict[str, str], change: dict[str, Any], trigge
         (Unauthorized("no right"), "time"),
         (ManifestError(["broken"]), "change"),
         (Refused("theirs"), "change"),
+        (Rejected("an invalid label"), "change"),
+        (Denied("not today"), "time"),
     ],
 )
 def test_what_may_mend_an_error(error: Exception, cure: str) -> None:
@@ -101,6 +104,7 @@ BAD, BARRED = Rejected("an invalid label"), Unauthorized("no right")
         pytest.param([BAD, BAD], "change", id="all of them"),
         pytest.param([BAD, BARRED], "time", id="one that may pass is reason enough"),
         pytest.param([BARRED], "time", id="a right may be granted"),
+        pytest.param([Denied("not today")], "time", id="a policy or webhook may say something else soon"),
         pytest.param([NotYet("its namespace is going away")], "time", id="it is on its way"),
         pytest.param([], "time", id="none: something else went wrong"),
     ],
