@@ -17,7 +17,7 @@ from fleetbeat.clients.broker import publish_reconcile
 from fleetbeat.local.cluster import Cluster
 
 #: keys that stay as long as the installation or its application; all others must expire by themselves
-KEPT = ("due", "periods", "catalog", "fence", "beats", "events", "state:", "history:", "_kombu.binding")
+KEPT = ("due", "periods", "catalog", "fence", "beats", "events", "state:", "history:", "fleet-orders", "_kombu.binding")
 
 _VANISH = """
 import os

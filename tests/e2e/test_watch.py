@@ -78,7 +78,8 @@ def lived(fleet: Fleet, app: str, path: str, *, ring: bool = False) -> float:
         fleet.ring(app)
     wait_for(lambda: data(fleet, path).get(field) == "hello", what=f"the heal of {field}")
     (edit, *_) = (event for event in cluster.audit(position) if "fieldManager=kubectl-edit" in event["requestURI"])
-    return received(fleet.writes(app, since=position)[0]) - received(edit)
+    heal, *_ = wait_for(lambda: fleet.writes(app, since=position), what="the heal in the audit log")
+    return received(heal) - received(edit)
 
 
 def test_a_drift_lives_for_less_than_a_second(shop: tuple[Fleet, str, str]) -> None:
