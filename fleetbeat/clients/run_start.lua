@@ -4,26 +4,36 @@
 --   ARGV 1 app  2 run id  3 lease, ms  4 TTL of the record, ms  5 request id taken up ("" = none)
 --        6 event (JSON)  7 events kept  8 the last run that had ended for who decided on this one, "*" = whichever
 --        9… field, value pairs
---   reply {"started", fence} | {"active", run id of the other run}
+--   reply {"started", fence} | {"active", run id of the other run}: it is looked at once when it waits
 --         | {"over", run id of the other run}: it has come and gone since. What was decided before it may be done by now,
 --           or not: the application is due at once.
 -- Safe to repeat: the same run id gets the same answer.
 local there = redis.call('HGET', KEYS[1], 'run')
 if there == ARGV[2] then
   return {'started', redis.call('HGET', KEYS[1], 'fence')}
-elseif there then
-  return {'active', there}
 end
-local ended = redis.call('HGET', KEYS[6], 'last_run') or ''
-local over = ARGV[8] ~= '*' and ended ~= ARGV[8]
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
-if over then
+local function due_now()
   if redis.call('ZADD', KEYS[2], 'XX', 'CH', now, ARGV[1]) == 1 then
     redis.call('LPUSH', KEYS[7], ARGV[1])
     redis.call('LTRIM', KEYS[7], 0, 0)
     redis.call('PEXPIRE', KEYS[7], 60000)
   end
+end
+if there then
+  -- What somebody rang for, a request perhaps, was not there yet when that run began: as in run_resume.lua.
+  if redis.call('HGET', KEYS[1], 'state') == 'waiting' then
+    due_now()
+  else
+    redis.call('HSET', KEYS[1], 'rang', '1')
+  end
+  return {'active', there}
+end
+local ended = redis.call('HGET', KEYS[6], 'last_run') or ''
+local over = ARGV[8] ~= '*' and ended ~= ARGV[8]
+if over then
+  due_now()
   return {'over', ended}
 end
 local fence = redis.call('INCR', KEYS[3])

@@ -577,6 +577,23 @@ def test_no_run_begins_by_a_look_from_before_another_one(runs: Runs, store: Stor
     assert runs.start("shop", "r2", {"step": "pull"}, event=TOLD, seen=runs.look("shop")) is not None
 
 
+@pytest.mark.parametrize("waits", [False, True], ids=["before it waits", "while it waits"])
+def test_who_would_begin_a_run_beside_another_is_heard_when_that_one_waits(
+    runs: Runs, store: Store, waits: bool
+) -> None:
+    """A request is looked at just as another look's run begins, which waits for a window that lets people through."""
+    looked = runs.look("shop")
+    started(runs)
+    turn = begun(runs)
+    if waits:
+        assert runs.wait(turn, "pull", 600, {})
+    since = now_ms(store)
+    assert runs.start("shop", "r2", {"step": "pull"}, event=TOLD, seen=looked) is None
+    if not waits:
+        assert runs.wait(turn, "pull", 600, {})
+    assert rings_in(store, 0, since)
+
+
 def test_an_application_that_left_the_catalog_meanwhile_is_due_no_more(runs: Runs, store: Store) -> None:
     started(runs)
     turn = begun(runs)
