@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -11,11 +12,11 @@ from fleetbeat.clients.runs import Turn
 from fleetbeat.decisions.cluster_events import body, is_worth_telling
 from fleetbeat.decisions.events import Event
 from fleetbeat.decisions.inventory import parent_name
-from fleetbeat.errors import FleetbeatError, LostLock, Refused, StoreUnavailable, Unauthorized
+from fleetbeat.errors import FleetbeatError, LostLock, StoreUnavailable, Unauthorized
 from fleetbeat.model import Body
 from workers.departing import is_removal
 from workers.parts import Parts
-from workers.target import Target, connected, target
+from workers.target import Target, target
 
 if TYPE_CHECKING:
     from workers.task import Work
@@ -59,13 +60,8 @@ def held_up(shared: Parts, turn: Turn, event: Event) -> None:
     """One request, for a run that begins to wait for a rule or a person. None where nothing was ever written."""
     app, now = turn.app, shared.runs.now()
     home = shared.runs.look(app).state.get("home", "") if shared.settings.events.in_clusters else ""
-
-    def connect() -> Target:
-        entry = shared.catalogs.application(app)
-        if entry is None:
-            raise Refused("it has left the catalog")
-        return connected(shared.settings, *entry, digest=turn.record.get("digest", ""))
-
+    digest, removal = turn.record.get("digest", ""), is_removal(turn.record)
+    connect = functools.partial(target, shared, app, digest=digest, removal=removal)
     warn(shared, app, connect, event, home, at=now, run=turn.run)
 
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from fleetbeat.clients import applyset
 from fleetbeat.clients.runs import Fields
+from fleetbeat.decisions.deletion import DeletionDecision
 from fleetbeat.decisions.hooks import is_hook
 from fleetbeat.decisions.inventory import group_kinds, namespaces, split_group_kind
 from fleetbeat.decisions.lifecycle import Ending, after
@@ -108,17 +109,7 @@ def plan(work: Work) -> Outcome:
     hand_holds.meet(shared, app, look.state, parent)
     kinds, spaces = _places(work, parent)
     usual = where.application.sync.delete_objects
-    found = find(
-        where.cluster,
-        api_set_with_owned(where.cluster, (), kinds),
-        kinds,
-        shared.requests.of(where.cluster.name),
-        namespaces=spaces,
-        applyset=where.applyset,
-        home=shared.settings.namespace,
-        confirmed=departure.confirmed,
-        usual=usual,
-    )
+    found = _find(work, where, kinds, spaces, confirmed=departure.confirmed)
     if found.unconfirmed:
         message = f"{memory.joined(found.unconfirmed)} asks for a confirmation (Delete=confirm)"
         asks = f"{message}: fleetbeat delete {app} --confirm"
@@ -187,17 +178,7 @@ def farewell(work: Work, where: Target, record: Record) -> list[Done]:
     shared, app = work.parts, work.turn.app
     parent = applyset.read(where.cluster, shared.settings.namespace, app)
     kinds, spaces = _places(work, parent)
-    found = find(
-        where.cluster,
-        api_set_with_owned(where.cluster, (), kinds),
-        kinds,
-        shared.requests.of(where.cluster.name),
-        namespaces=spaces,
-        applyset=where.applyset,
-        home=shared.settings.namespace,
-        confirmed=True,
-        usual=where.application.sync.delete_objects,
-    )
+    found = _find(work, where, kinds, spaces, confirmed=True)
     stays = {*kept(work), *(key for key, _ in found.kept)}
     if left := [meta.id for meta in found.delete if meta.id not in stays]:
         raise NotYet(f"{memory.joined(left)} is there again, or still; the deletion begins anew")
@@ -241,6 +222,24 @@ def end(work: Work, ending: Ending) -> dict[str, str | int | float]:
 
 
 _OF_A_BUNDLE = ("digest", "tag", "source", "revision", "created", "drift", "truce", "conflicts", "waiting")
+
+
+def _find(
+    work: Work, where: Target, kinds: frozenset[str], namespaces: frozenset[str], *, confirmed: bool
+) -> DeletionDecision:
+    """What of the application is there, and what becomes of each object. Raises what ``deleting.find`` does."""
+    shared = work.parts
+    return find(
+        where.cluster,
+        api_set_with_owned(where.cluster, (), kinds),
+        kinds,
+        shared.requests.of(where.cluster.name),
+        namespaces=namespaces,
+        applyset=where.applyset,
+        home=shared.settings.namespace,
+        confirmed=confirmed,
+        usual=where.application.sync.delete_objects,
+    )
 
 
 def _places(work: Work, parent: applyset.Parent | None) -> tuple[frozenset[str], frozenset[str]]:
